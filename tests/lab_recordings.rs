@@ -74,6 +74,9 @@ struct Must {
     never_says: Vec<String>,
     #[serde(default)]
     evidence: BTreeMap<String, Expected>,
+    /// Parts of the links of its chain, from the tasks to what limits them; the chain has as many links
+    #[serde(default)]
+    chain: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -172,6 +175,9 @@ fn compare(must: &Must, finding: &Value) -> Vec<String> {
         let cause = finding["follows_from"]["kind"].as_str().unwrap_or("none");
         faults.extend((cause != expected).then(|| format!("`{}` follows from `{cause}`, not `{expected}`", must.kind)));
     }
+    if !must.chain.is_empty() {
+        faults.extend(compare_chain(must, &finding["evidence"]["chain"]));
+    }
     for (name, expected) in &must.evidence {
         let value = &finding["evidence"][name];
         match expected {
@@ -181,6 +187,17 @@ fn compare(must: &Must, finding: &Value) -> Vec<String> {
         }
     }
     faults
+}
+
+/// Whether each link has its expected words and says how it is known.
+fn compare_chain(must: &Must, chain: &Value) -> Option<String> {
+    let links: Vec<&Value> = chain.as_array().into_iter().flatten().collect();
+    let holds = |link: &Value, expected: &String| {
+        let known = link["known_by"].as_str().is_some_and(|words| !words.is_empty());
+        known && link["what"].as_str().is_some_and(|what| what.contains(expected))
+    };
+    let all = links.len() == must.chain.len() && links.iter().zip(&must.chain).all(|(link, expected)| holds(link, expected));
+    (!all).then(|| format!("the chain of `{}` is {chain}, not {:?}", must.kind, must.chain))
 }
 
 fn outside(what: &str, value: &Value, (low, high): (f64, f64)) -> Option<String> {

@@ -231,6 +231,7 @@ mod tests {
             severity: Severity::Warning,
             subject: Subject::Task { id, name: Name::from("a\u{1b}[2J$(reboot)") },
             since: at,
+            figures_at: at,
             until: None,
             value: 1.0,
             threshold: 0.95,

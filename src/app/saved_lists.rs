@@ -2,9 +2,11 @@
 //! rows of the tasks screen, and the theme. The file is `lists.toml` beside the baselines; one that cannot be read or written costs nothing
 //! but the choice.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -50,25 +52,94 @@ impl SavedLists {
     }
 }
 
-/// Replaces the file, on a thread of its own. The demo replaces nothing.
-pub fn save(state: &State) {
-    if state.options.demo.is_some() {
-        return;
+/// Writes what is chosen in a session. Another session may have written the file since this one has read it: only what this one changed is
+/// replaced in it.
+pub struct ListsWriter {
+    /// As it was read, or written last
+    known: SavedLists,
+    /// What was chosen before and after each change, the oldest first
+    changes: Arc<Mutex<Vec<(SavedLists, SavedLists)>>>,
+    /// Held while the file is read and replaced
+    writing: Arc<Mutex<()>>,
+}
+
+impl ListsWriter {
+    pub fn new(state: &State) -> ListsWriter {
+        ListsWriter { known: SavedLists::chosen_in(state), changes: Arc::default(), writing: Arc::default() }
     }
-    let ChosenColumns { hidden, shown } = state.lists.chosen_columns.clone();
-    let saved = SavedLists {
-        task_rows: state.lists.task_rows,
-        theme: state.options.remembered_theme.clone(),
-        hidden_columns: hidden,
-        shown_columns: shown,
-        hidden_panes: state.hidden_panes.clone(),
-    };
-    // Nothing is lost but the choice.
-    let _ = spawn("save lists", move || {
-        let store = store()?;
-        store.make_directory().ok()?;
-        write(&path(&store)?, &saved).ok()
-    });
+
+    /// Replaces in the file what has changed, on a thread of its own. The demo replaces nothing.
+    pub fn save(&mut self, state: &State) {
+        if state.options.demo.is_some() {
+            return;
+        }
+        self.note_change(SavedLists::chosen_in(state));
+        let (changes, writing) = (Arc::clone(&self.changes), Arc::clone(&self.writing));
+        // Nothing is lost but the choice.
+        let _ = spawn("save lists", move || {
+            let store = store()?;
+            store.make_directory().ok()?;
+            write_changes(&path(&store)?, &changes, &writing).ok()
+        });
+    }
+
+    fn note_change(&mut self, chosen: SavedLists) {
+        let before = std::mem::replace(&mut self.known, chosen.clone());
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).push((before, chosen));
+    }
+}
+
+/// Makes the changes that no other thread has made, in their order.
+fn write_changes(path: &Path, changes: &Mutex<Vec<(SavedLists, SavedLists)>>, writing: &Mutex<()>) -> io::Result<()> {
+    let _only_writer = writing.lock().unwrap_or_else(PoisonError::into_inner);
+    let changes = std::mem::take(&mut *changes.lock().unwrap_or_else(PoisonError::into_inner));
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let mut saved = read(path);
+    for (before, after) in changes {
+        saved.change(&before, after);
+    }
+    write(path, &saved)
+}
+
+impl SavedLists {
+    fn chosen_in(state: &State) -> SavedLists {
+        let ChosenColumns { hidden, shown } = state.lists.chosen_columns.clone();
+        SavedLists {
+            task_rows: state.lists.task_rows,
+            theme: state.options.remembered_theme.clone(),
+            hidden_columns: hidden,
+            shown_columns: shown,
+            hidden_panes: state.hidden_panes.clone(),
+        }
+    }
+
+    /// Changes what differs between `before` and `after`.
+    fn change(&mut self, before: &SavedLists, after: SavedLists) {
+        let SavedLists { task_rows, theme, hidden_columns, shown_columns, hidden_panes } = after;
+        if task_rows != before.task_rows {
+            self.task_rows = task_rows;
+        }
+        if theme != before.theme {
+            self.theme = theme;
+        }
+        change_names(&mut self.hidden_columns, &before.hidden_columns, &hidden_columns);
+        change_names(&mut self.shown_columns, &before.shown_columns, &shown_columns);
+        change_names(&mut self.hidden_panes, &before.hidden_panes, &hidden_panes);
+    }
+}
+
+/// Adds and removes the names of each screen that were added and removed between `before` and `after`.
+fn change_names(saved: &mut ColumnChoices, before: &ColumnChoices, after: &ColumnChoices) {
+    let none = BTreeSet::new();
+    for screen in before.keys().chain(after.keys()) {
+        let [before, after] = [before, after].map(|names| names.get(screen).unwrap_or(&none));
+        let names = saved.entry(screen.clone()).or_default();
+        names.retain(|name| after.contains(name) || !before.contains(name));
+        names.extend(after.difference(before).cloned());
+    }
+    saved.retain(|_, names| !names.is_empty());
 }
 
 fn store() -> Option<BaselineStore> {
@@ -118,5 +189,64 @@ mod tests {
             assert_eq!(read(&path), SavedLists::default());
         }
         assert_eq!(read(directory.path()), SavedLists::default(), "a directory");
+    }
+
+    /// Two sessions read the same file; each changes something else, the older one last.
+    #[test]
+    fn a_session_replaces_only_what_it_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lists.toml");
+        let names = |screen: &str, names: &[&str]| -> ColumnChoices {
+            [(screen.to_owned(), names.iter().map(|&name| name.to_owned()).collect())].into()
+        };
+        let loaded = SavedLists { hidden_columns: names("disk", &["op", "base"]), ..SavedLists::default() };
+        write(&path, &loaded).unwrap();
+        let session = || ListsWriter { known: read(&path), changes: Arc::default(), writing: Arc::default() };
+        let (mut older, mut newer) = (session(), session());
+        let save = |session: &mut ListsWriter, change: &dyn Fn(&mut SavedLists)| {
+            let mut chosen = session.known.clone();
+            change(&mut chosen);
+            session.note_change(chosen);
+            write_changes(&path, &session.changes, &session.writing).unwrap();
+        };
+        save(&mut older, &|lists| lists.theme = Some("dark".to_owned()));
+        save(&mut newer, &|lists| {
+            lists.theme = Some("light".to_owned());
+            lists.task_rows = TaskRows::Cgroups(TaskList::TreeWithThreads);
+            lists.hidden_columns = names("disk", &["op", "queue"]);
+            lists.shown_columns = names("tasks", &["PRI"]);
+        });
+        save(&mut older, &|lists| {
+            lists.hidden_columns = names("disk", &["base", "infl"]);
+            lists.hidden_panes = names("overview", &["network"]);
+        });
+        let expected = SavedLists {
+            task_rows: TaskRows::Cgroups(TaskList::TreeWithThreads),
+            theme: Some("light".to_owned()),
+            hidden_columns: names("disk", &["infl", "queue"]),
+            shown_columns: names("tasks", &["PRI"]),
+            hidden_panes: names("overview", &["network"]),
+        };
+        assert_eq!(read(&path), expected);
+        save(&mut older, &|lists| lists.hidden_columns = ColumnChoices::default());
+        assert_eq!(read(&path).hidden_columns, names("disk", &["queue"]));
+    }
+
+    #[test]
+    fn changes_that_are_pending_are_made_in_their_order() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lists.toml");
+        let mut session = ListsWriter { known: SavedLists::default(), changes: Arc::default(), writing: Arc::default() };
+        for theme in ["dark", "light", "mono"] {
+            session.note_change(SavedLists { theme: Some(theme.to_owned()), ..SavedLists::default() });
+        }
+        write_changes(&path, &session.changes, &session.writing).unwrap();
+        fs::remove_file(&path).unwrap();
+        write_changes(&path, &session.changes, &session.writing).unwrap();
+        assert!(!path.exists(), "nothing was left to change");
+        session.note_change(SavedLists { theme: Some("dark".to_owned()), ..SavedLists::default() });
+        session.note_change(SavedLists { theme: Some("mono".to_owned()), ..SavedLists::default() });
+        write_changes(&path, &session.changes, &session.writing).unwrap();
+        assert_eq!(read(&path).theme.as_deref(), Some("mono"));
     }
 }

@@ -81,6 +81,7 @@ mod tests {
             severity: Severity::Warning,
             subject,
             since: Instant::default(),
+            figures_at: Instant::default(),
             until: None,
             value: 1.0,
             threshold: 1.0,

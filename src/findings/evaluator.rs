@@ -342,6 +342,7 @@ fn new_finding(rule: &Rule, candidate: Candidate, since: Instant, interval: &Int
         next: next_steps(rule, &candidate.subject, &candidate.evidence),
         subject: candidate.subject,
         since,
+        figures_at: interval.at(),
         until: None,
         value: candidate.value,
         threshold: candidate.threshold,

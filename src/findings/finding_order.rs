@@ -144,6 +144,7 @@ mod tests {
             severity,
             subject: subject(cpu),
             since: Instant::default(),
+            figures_at: Instant::default(),
             until: None,
             value: 1.0,
             threshold: 1.0,

@@ -11,13 +11,19 @@ const MIN_NAMED_SHARE: f64 = 0.1;
 
 /// `; most major faults: python3 (6 processes) 1080/s, …`: processes that wait for pages from storage.
 pub fn top_major_faulters(context: &RuleContext, faults: f64) -> String {
+    let faulters = list_major_faulters(context, faults);
+    if faulters.is_empty() { faulters } else { format!("; most major faults: {faulters}") }
+}
+
+/// `fio (4 processes) 3200/s, app (4711) 12.0/s`; empty without one that has a significant part of these major faults per second.
+pub fn list_major_faulters(context: &RuleContext, faults: f64) -> String {
     let awake = context.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.active_processes);
     let rates = awake.iter().filter_map(|span| Some((context.process(span.id.pid)?, span.major_faults?.0)));
     let groups = name_siblings(rates);
     let many = |rate: f64| rate >= 1.0 && rate >= faults * MIN_NAMED_SHARE && faults > 0.0;
     let named = groups.iter().filter(|group| many(group.weight)).take(3);
     let listed: Vec<String> = named.map(|group| format!("{} {}/s", group.label(), significant_digits(group.weight))).collect();
-    if listed.is_empty() { String::new() } else { format!("; most major faults: {}", listed.join(", ")) }
+    listed.join(", ")
 }
 
 /// Whether it waits for a page that is not in memory, or for memory itself.

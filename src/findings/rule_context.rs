@@ -4,6 +4,7 @@ use super::formatting;
 use super::rule_state::RuleState;
 use super::{Evidence, FindingKey, Kind, Severity, Subject, Thresholds, Value};
 use crate::baseline::{Drift, LatencyStatus, SizeClass, find_status};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::ids::{CgroupId, DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::cgroup_names::describe_cgroup;
@@ -124,6 +125,13 @@ pub fn evidence_number(name: &'static str, value: f64) -> Evidence {
 /// A figure of evidence that may be unknown.
 pub fn evidence_optional(name: &'static str, value: Option<f64>) -> Evidence {
     value.map_or(Evidence { name, value: Value::Unknown }, |value| evidence_number(name, value))
+}
+
+/// From the tasks that a finding is about to what limits them: the evidence that screens and reports draw as a chain. `None` for a
+/// single link, which the sentence says.
+pub fn evidence_chain(links: impl IntoIterator<Item = ChainLink>) -> Option<Evidence> {
+    let links: Vec<ChainLink> = links.into_iter().collect();
+    (links.len() > 1).then_some(Evidence { name: "chain", value: Value::Chain(links) })
 }
 
 /// A name or a sentence of evidence.

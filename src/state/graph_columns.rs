@@ -122,6 +122,12 @@ impl GraphColumns<'_> {
         self.value_ranges(figure).into_iter().map(|range| range.map(|range| range.max)).collect()
     }
 
+    /// Minimum, mean and maximum of a figure in each column, as graphs take them.
+    pub fn ranges(&self, figure: &GraphFigure) -> Vec<Option<[f32; 3]>> {
+        let heights = |range: ValueRange| [range.min, range.mean, range.max];
+        self.value_ranges(figure).into_iter().map(|range| range.map(heights)).collect()
+    }
+
     /// Mean and maximum of a figure in each column.
     pub fn means_and_maxima(&self, figure: &GraphFigure) -> Vec<Option<(f32, f32)>> {
         self.value_ranges(figure).into_iter().map(|range| range.map(|range| (range.mean, range.max))).collect()

@@ -2,7 +2,10 @@
 //! visible part takes the place of one that has gone near where it belongs, else it is put there at once. A process that ended keeps
 //! its place until then, so that the rows below it do not move.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::rows::{self, Item, Row, TaskRows};
 use super::{Screen, Sort, State};
@@ -11,15 +14,13 @@ use crate::ids::{GroupId, TaskId};
 use crate::interval::process_groups::{ProcessGroup, process_groups};
 use crate::interval::task::ThreadSpan;
 use crate::sample::task::Process;
+use crate::units::Ratio;
 
 /// How long an order is kept.
 const HELD_NS: u64 = 3_000_000_000;
 
 /// Rows from the first one whose order is kept: more than a screen shows.
 const HELD_ROWS: usize = 128;
-
-/// Threads whose place among the hottest ones is kept: more than have a row.
-const HELD_THREADS: usize = 2 * HeldThreads::MAX_ROWS;
 
 /// The order of rows at some time, and for which list it is.
 #[derive(Clone, Debug)]
@@ -64,8 +65,6 @@ pub struct HeldGroups {
 pub struct HeldThreads {
     since_ns: u64,
     threads: Vec<TaskId>,
-    /// Those that each have a row if there is room; of the newest interval
-    hot: Vec<TaskId>,
 }
 
 impl State {
@@ -194,8 +193,7 @@ impl State {
         }
     }
 
-    /// Keeps the threads that used most CPU time in the newest interval, if those of an earlier one are old enough, and which of
-    /// them are hot.
+    /// Keeps the threads that used most CPU time in the newest interval, if those of an earlier one are old enough.
     pub(super) fn hold_hot_threads(&mut self) {
         let Some(now_ns) = self.live_time_ns() else {
             self.lists.held.threads = HeldThreads::default();
@@ -205,11 +203,10 @@ impl State {
             return;
         };
         let held = &mut self.lists.held.threads;
-        held.hot = held.hot_threads(&tasks.threads).collect();
         if is_held(held.since_ns, now_ns) {
             return;
         }
-        let threads = HeldThreads::default().select(used_cpus(&tasks.threads), HELD_THREADS);
+        let threads = HeldThreads::default().hottest(&tasks.threads, HELD_ROWS);
         held.threads = threads.into_iter().map(|thread| thread.id).collect();
         held.since_ns = now_ns;
     }
@@ -233,51 +230,59 @@ impl HeldGroups {
 impl HeldThreads {
     /// How many times the CPU time of a kept thread another one has to use to take its row.
     const TAKES_OVER: f64 = 2.0;
-    /// CPU time from which a thread has a row, in CPUs
-    const MIN_USED: f64 = 0.0005;
 
-    /// CPU time from which each thread has a row; of those below it only a few, each of which would change its row with each interval
-    const HOT: f64 = 0.005;
-    const MIN_ROWS: usize = 5;
-    const MAX_ROWS: usize = 12;
-
-    /// The threads that have a row, at most `room`: kept ones in the order that is kept, each other one where it belongs.
+    /// The threads that used a CPU or waited for one, at most `room`: kept ones in the order that is kept, each other one where it belongs.
     pub fn hottest<'a>(&self, threads: &'a [ThreadSpan], room: usize) -> Vec<&'a ThreadSpan> {
-        let count = self.hot_threads(threads).count().max(Self::MIN_ROWS);
-        self.select(used_cpus(threads), count.min(room))
+        self.select(active_threads(threads), room)
     }
 
-    /// The threads that are hot, no more of them than rows.
-    fn hot_threads(&self, threads: &[ThreadSpan]) -> impl Iterator<Item = TaskId> {
-        let hot = used_cpus(threads).filter(|&(id, used, _)| self.is_hot(id, used));
-        hot.map(|(id, ..)| id).take(Self::MAX_ROWS)
-    }
-
-    /// A thread that is hot stays so until it uses much less: the number of rows does not change with each interval.
-    fn is_hot(&self, id: TaskId, used: f64) -> bool {
-        used >= Self::HOT || (used >= Self::HOT / Self::TAKES_OVER && self.hot.contains(&id))
-    }
-
-    /// At most `count` of any rows with the CPU time that their thread used, those that used most.
-    fn select<T>(&self, rows: impl Iterator<Item = (TaskId, f64, T)>, count: usize) -> Vec<T> {
-        let mut hot: Vec<(Option<usize>, f64, T)> =
-            rows.map(|(id, used, row)| (self.threads.iter().position(|&held| held == id), used, row)).collect();
-        let weight = |row: &(Option<usize>, f64, T)| row.1 * if row.0.is_some() { Self::TAKES_OVER } else { 1.0 };
+    /// At most `count` of any rows, those of which the thread used most CPU time; of equal ones those that waited longest for a CPU.
+    fn select<T>(&self, rows: impl Iterator<Item = (TaskId, CpuUse, T)>, count: usize) -> Vec<T> {
+        let held: FxHashMap<TaskId, usize> = self.threads.iter().copied().zip(0..).collect();
+        let mut hot: Vec<(Option<usize>, CpuUse, T)> =
+            rows.map(|(id, time, row)| (held.get(&id).copied(), time, row)).collect();
+        let weight = |row: &(Option<usize>, CpuUse, T)| row.1.times(if row.0.is_some() { Self::TAKES_OVER } else { 1.0 });
         if hot.len() > count && count > 0 {
-            hot.select_nth_unstable_by(count - 1, |a, b| weight(b).total_cmp(&weight(a)));
-            hot.truncate(count);
+            hot.select_nth_unstable_by(count - 1, |a, b| weight(b).total_cmp(weight(a)));
         }
-        hot.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let places: Vec<Option<usize>> = hot.iter().map(|(place, ..)| *place).collect();
+        hot.truncate(count);
+        hot.sort_by(|a, b| b.1.total_cmp(a.1));
+        let mut places: Vec<Option<usize>> = hot.iter().map(|(place, ..)| *place).collect();
+        fill_vacant_places(&mut places, self.threads.len());
         reorder(&mut hot, &places);
         hot.into_iter().map(|(.., row)| row).collect()
     }
 }
 
-/// The threads that used CPU time, and how much.
-fn used_cpus(threads: &[ThreadSpan]) -> impl Iterator<Item = (TaskId, f64, &ThreadSpan)> {
-    let used = threads.iter().filter_map(|thread| Some((thread.id, thread.cpu?.0, thread)));
-    used.filter(|(_, used, _)| *used >= HeldThreads::MIN_USED)
+/// CPU time that a thread used, and time in which it waited for a CPU, both as shares of the interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct CpuUse {
+    used: f64,
+    waited: f64,
+}
+
+impl CpuUse {
+    fn times(self, factor: f64) -> CpuUse {
+        CpuUse { used: self.used * factor, waited: self.waited * factor }
+    }
+
+    fn is_some(self) -> bool {
+        self.used > 0.0 || self.waited > 0.0
+    }
+
+    fn total_cmp(self, other: CpuUse) -> Ordering {
+        self.used.total_cmp(&other.used).then(self.waited.total_cmp(&other.waited))
+    }
+}
+
+/// The threads that used CPU time or waited for a CPU, and how much.
+fn active_threads(threads: &[ThreadSpan]) -> impl Iterator<Item = (TaskId, CpuUse, &ThreadSpan)> {
+    let share = |share: Option<Ratio>| share.map_or(0.0, |share| share.0);
+    let active = threads.iter().map(move |thread| {
+        let time = CpuUse { used: share(thread.cpu), waited: share(thread.run_queue_wait) };
+        (thread.id, time, thread)
+    });
+    active.filter(|(_, time, _)| time.is_some())
 }
 
 /// The rows whose order is kept.
@@ -359,7 +364,8 @@ mod tests {
         let id = |tid: u32| TaskId { pid: 1, tid, start_ticks: 1 };
         let hottest = |held: &[u32], used: &[(u32, f64)]| {
             let held = HeldThreads { threads: held.iter().map(|&tid| id(tid)).collect(), ..HeldThreads::default() };
-            held.select(used.iter().map(|&(tid, used)| (id(tid), used, tid)), 2)
+            let time = |used| CpuUse { used, waited: 0.0 };
+            held.select(used.iter().map(|&(tid, used)| (id(tid), time(used), tid)), 2)
         };
         let used = [(1, 0.3), (2, 0.4), (3, 0.5)];
         assert_eq!(hottest(&[], &used), [3, 2]);
@@ -369,11 +375,15 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_hot_stays_so_until_it_uses_half_as_much() {
-        let id = |tid: u32| TaskId { pid: 1, tid, start_ticks: 1 };
-        let held = HeldThreads { hot: vec![id(1)], ..HeldThreads::default() };
-        let is_hot = |tid, used| held.is_hot(id(tid), used);
-        assert_eq!([is_hot(1, 0.0049), is_hot(1, 0.0024)], [true, false]);
-        assert_eq!([is_hot(2, 0.0051), is_hot(2, 0.0049)], [true, false]);
+    fn threads_that_only_waited_for_a_cpu_stand_below_those_that_used_one() {
+        let threads = [(1, 0.0, 0.0), (2, 0.0, 0.1), (3, 1e-5, 0.0), (4, 0.5, 0.0), (5, 0.0, 0.4)];
+        let listed = |room| {
+            let rows =
+                threads.map(|(tid, used, waited)| (TaskId { pid: 1, tid, start_ticks: 1 }, CpuUse { used, waited }, tid));
+            HeldThreads::default().select(rows.into_iter().filter(|(_, time, _)| time.is_some()), room)
+        };
+        assert_eq!(listed(10), [4, 3, 5, 2]);
+        assert_eq!(listed(3), [4, 3, 5]);
+        assert_eq!(listed(0), [0; 0]);
     }
 }

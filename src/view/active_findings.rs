@@ -1,5 +1,7 @@
 //! The active findings above each screen, and notes on hidden tasks and iowait.
 
+use super::cpu_segments::CpuTimeParts;
+use super::finding_time::figures_age;
 use super::pane::Pane;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
@@ -82,8 +84,15 @@ fn consequence_line(evaluation: &Evaluation, finding: &Finding, width: u16) -> S
     let sign = theme::severity_symbol(finding.severity);
     let line = SafeLine::new("  ↳ ", StyleRole::Dim).with(sign, StyleRole::from(finding.severity)).with(" ", StyleRole::Plain);
     let room = usize::from(width).saturating_sub(line.width());
-    let words = SafeText::sanitize(headline(evaluation, finding, room));
+    let words = SafeText::sanitize(current_headline(evaluation, finding, room));
     line.with(words, StyleRole::Dim).truncated(usize::from(width))
+}
+
+/// The headline; of a finding that this interval does not show, how old its figures are.
+fn current_headline(evaluation: &Evaluation, finding: &Finding, cells: usize) -> String {
+    let age = figures_age(finding, evaluation.interval.at());
+    let age = age.map_or_else(String::new, |age| format!(" ({age} ago)"));
+    headline(evaluation, finding, cells.saturating_sub(age.chars().count())) + &age
 }
 
 /// The sentence of a finding, in lines.
@@ -142,7 +151,7 @@ fn following(count: usize) -> String {
 
 /// The headline in one line, and how many findings follow from it, in few words if no clause has to make room for them.
 fn single_line(evaluation: &Evaluation, finding: &Finding, consequences: usize, cells: usize, is_alone: bool) -> Vec<String> {
-    let words = headline(evaluation, finding, cells);
+    let words = current_headline(evaluation, finding, cells);
     let few_words = if consequences == 1 { " (1 follows)".to_owned() } else { format!(" ({consequences} follow)") };
     let mut counts = if consequences == 0 { Vec::new() } else { vec![following(consequences), few_words] };
     // Beside the number of other findings a number without a word would be taken for one of those.
@@ -162,13 +171,13 @@ const ROOMY_WIDTH: u16 = 78;
 fn wrapped_headline(evaluation: &Evaluation, finding: &Finding, following: &str, cells: usize, lines: usize) -> Vec<String> {
     let mut room = cells.saturating_mul(lines.min(MAX_WRAPPED_LINES)).saturating_sub(following.chars().count());
     loop {
-        let words = headline(evaluation, finding, room);
+        let words = current_headline(evaluation, finding, room);
         let wrapped = wrap_safe(words.clone() + following, cells, usize::MAX);
         if wrapped.len() <= lines {
             return wrapped;
         }
         let shorter = words.chars().count() - 1;
-        if headline(evaluation, finding, shorter) == words {
+        if current_headline(evaluation, finding, shorter) == words {
             // The first clause alone: it may need the room of the rest.
             return wrap_safe(words, cells, lines);
         }
@@ -201,11 +210,8 @@ fn no_findings(state: &State, pane: &mut Pane) {
         pane.line(0, ("  evaluating …", StyleRole::Bold));
         return;
     }
-    let free = match (&evaluation.interval.idle_blocked, &evaluation.interval.cpu) {
-        (Some(blocked), _) => Some(blocked.free),
-        (None, Some(cpu)) => Some(cpu.available()),
-        (None, None) => None,
-    };
+    let interval = &*evaluation.interval;
+    let free = interval.cpu.as_ref().map(|span| CpuTimeParts::new(interval, span).free);
     let words = match free {
         Some(free) if free >= 0.2 && pane.width() < 60 => {
             safe!("nothing found wrong: {} % is free", text::format_number(free * 100.0, 5))

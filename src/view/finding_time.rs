@@ -13,12 +13,24 @@ use crate::units::time;
 pub fn finding_time(state: &State, finding: &Finding, now: Instant) -> SafeText {
     let lasted = finding.until.unwrap_or(now).seconds_since(finding.since);
     let since = displayed_time(state, finding.since);
+    let age = figures_age(finding, now).map_or_else(SafeText::default, |age| safe!(", figures {age} old"));
     match finding.until {
         Some(until) => safe!("{since} – {} ({})", displayed_time(state, until), time::duration(lasted)),
-        None if began_before_the_samples(state, finding) => safe!("≥ {}: already so at start", time::duration(lasted.round())),
-        None => safe!("since {since} ({})", time::duration(lasted)),
+        None if began_before_the_samples(state, finding) => {
+            safe!("≥ {}: already so at start{age}", time::duration(lasted.round()))
+        }
+        None => safe!("since {since} ({}){age}", time::duration(lasted)),
     }
 }
+
+/// How old the figures of an active finding are, if the interval that ends now does not show it: `2 s`.
+pub fn figures_age(finding: &Finding, now: Instant) -> Option<String> {
+    let seconds = now.seconds_since(finding.figures_at);
+    (finding.until.is_none() && seconds >= MIN_AGE_SECONDS).then(|| time::duration(seconds))
+}
+
+/// The ends of two intervals are not nearer to each other.
+const MIN_AGE_SECONDS: f64 = 0.001;
 
 /// Clock jitter between two readings of one instant.
 const TOLERANCE_NS: i64 = 50_000_000;

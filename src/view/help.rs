@@ -131,7 +131,7 @@ fn key_lines(state: &State, width: u16) -> Vec<KeyLine> {
 
 /// The meaning of bar textures and symbols.
 fn legend_lines(width: u16) -> Vec<SafeLine> {
-    const SIGNS: [(char, StyleRole, &str); 23] = [
+    const SIGNS: [(char, StyleRole, &str); 24] = [
         ('█', StyleRole::User, "user"),
         ('▇', StyleRole::User, "user of a task"),
         ('▓', StyleRole::System, "system"),
@@ -148,6 +148,7 @@ fn legend_lines(width: u16) -> Vec<SafeLine> {
         ('─', StyleRole::WarningLine, "a warning lasts"),
         ('━', StyleRole::Critical, "a critical finding lasts"),
         ('↳', StyleRole::Dim, "follows from the finding above"),
+        ('▒', StyleRole::Dim, "of a graph: minimum to mean"),
         ('│', StyleRole::Dim, "up to the maximum"),
         ('▴', StyleRole::Warning, "full for a part of the time"),
         ('~', StyleRole::Plain, "provisional baseline"),

@@ -3,8 +3,8 @@
 //! ```text
 //! CPU    one bar: used, steal, idle but blocked, free
 //! LOAD   load averages, and the tasks that count in them now
-//! MEM    available memory, swap, major faults, pressure
-//! CORES  one cell per CPU
+//! MEM    available memory, swap, pressure, major faults
+//! CORES  one cell per CPU, the busiest one, and over time
 //! DISK   latency against baseline, and over time
 //! NET    traffic, utilization, and over time
 //! TASKS  process groups, blocked and running ones first
@@ -12,34 +12,36 @@
 //!
 //! With fewer lines there are fewer tasks first, then no graph of the interface and none of the disk, then fewer rows in the tables.
 
+mod cores_line;
 mod cpu_pane;
 mod disk_pane;
 mod graph_lines;
+mod memory_line;
 mod network_pane;
 mod system_pane;
 mod tables;
 mod waits_pane;
 
 use super::ScreenView;
-use super::cpu_segments::{UnusedTime, cpu_segments};
+use super::cpu_segments::{CpuTimeParts, cpu_segments};
 use super::pane::Pane;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::tasks::cgroups;
-use super::text::{format_number, format_optional};
+use super::text::format_number;
 use super::theme::StyleRole;
 use super::time_cells::TimeCells;
 use super::widgets::bar::StackedBar;
 use super::{cpu, pressure, thread_states, wait_location};
 use crate::findings::Evaluation;
-use crate::interval::cpu::CpuSpan;
 use crate::safe;
 use crate::state::State;
 use crate::state::history::{CpuTime, GraphFigure};
 use crate::state::layout::ScreenLayout;
 use crate::state::rows::{busiest_disks, busiest_nics};
-use crate::units::format;
+use cores_line::cores_line;
 use graph_lines::{disk_line, nic_line};
+use memory_line::memory_line;
 use tables::{disk_table, nic_table, task_table};
 
 pub const SCREEN: ScreenView = ScreenView {
@@ -71,11 +73,11 @@ fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     pane.line(y, line_of_parts("LOAD ", load_parts(evaluation), width));
     y += 1;
     if height >= 11 {
-        pane.line(y, line_of_parts("MEM  ", memory_parts(evaluation), width));
+        pane.line(y, memory_line(evaluation, width));
         y += 1;
     }
     if height > y {
-        pane.line(y, cores_line(evaluation, width));
+        pane.line(y, cores_line(state, evaluation, width));
         y += 1;
     }
     let left = height.saturating_sub(y);
@@ -161,14 +163,15 @@ const ROOMY_WIDTH: u16 = 78;
 const LEGEND_WIDTH: u16 = 40;
 
 fn cpu_legend(evaluation: &Evaluation) -> SafeLine {
+    let interval = &*evaluation.interval;
     let mut line = SafeLine::default();
-    let Some(span) = &evaluation.interval.cpu else { return line };
-    let total = &span.total;
+    let Some(span) = &interval.cpu else { return line };
+    let parts = CpuTimeParts::new(interval, span);
     let shares = [
-        ('█', StyleRole::User, "usr", total.user + total.nice),
-        ('▓', StyleRole::System, "sys", total.system),
-        ('▒', StyleRole::Irq, "irq", total.irq + total.softirq),
-        ('╳', StyleRole::Steal, "stl", total.steal),
+        ('█', StyleRole::User, "usr", parts.user),
+        ('▓', StyleRole::System, "sys", parts.system),
+        ('▒', StyleRole::Irq, "irq", parts.irq),
+        ('╳', StyleRole::Steal, "stl", parts.steal),
     ];
     for (glyph, role, word, share) in shares {
         let is_stolen = role == StyleRole::Steal && share >= evaluation.thresholds().stolen_ratio;
@@ -186,51 +189,54 @@ fn cpu_summary(evaluation: &Evaluation, width: u16) -> SafeLine {
     let narrow = width < ROOMY_WIDTH;
     let gap = if narrow { " " } else { "  " };
     let share = |value: f64| format_number(value * 100.0, 4);
-    let busy = interval.cpu.as_ref().map_or(0.0, CpuSpan::busy);
-    let rest = interval.cpu.as_ref().map(|span| UnusedTime::new(interval, span));
-    let other = rest.filter(|rest| rest.other >= MIN_OTHER_SHARE).map(|rest| rest.other);
+    let parts = interval.cpu.as_ref().map(|span| CpuTimeParts::new(interval, span)).unwrap_or_default();
+    let busy = parts.busy();
     let mut line = SafeLine::new(if narrow { "busy " } else { "     busy " }, StyleRole::Dim);
     line.push(safe!("{:>5}", format!("{}%", share(busy))), StyleRole::Bold);
-    if !narrow && other.is_none() {
-        let cpus = busy * interval.online_cpus().max(1) as f64;
-        line.push(safe!(" = {:>4} CPUs", format_number(cpus, 4)), StyleRole::Dim);
+    let cpus = safe!(" = {:>4} CPUs", format_number(busy * interval.online_cpus().max(1) as f64, 4));
+    let mut rest = SafeLine::new(gap, StyleRole::Plain);
+    match &interval.idle_blocked {
+        None => rest.push("blocked-idle -   free - (no sub-samples yet)", StyleRole::Dim),
+        Some(blocked) => {
+            let (least, most) = if blocked.lower_bound { ("≥", "≤") } else { ("", "") };
+            let role =
+                if blocked.ratio >= evaluation.thresholds().blocked_ratio { StyleRole::Critical } else { StyleRole::Bold };
+            rest.push_glyphs([('╱', StyleRole::Blocked)]);
+            rest.push(if narrow { "blocked " } else { "blocked-idle " }, StyleRole::Dim);
+            let figure = format!("{least}{}%", share(parts.blocked));
+            rest.push(SafeText::blanks(6_usize.saturating_sub(figure.chars().count())), StyleRole::Plain);
+            rest.push(SafeText::sanitize(figure), role);
+            rest.push(gap, StyleRole::Plain);
+            rest.push_glyphs([('·', StyleRole::Free)]);
+            rest.push("free ", StyleRole::Dim);
+            rest.push(safe!("{:>6}", format!("{most}{}%", share(parts.free))), StyleRole::Bold);
+            if let Some(other) = parts.named_other().filter(|_| !narrow) {
+                rest.push(safe!("  other {}%", share(other)), StyleRole::Dim);
+            }
+            if let Some(iowait) = blocked.cross_checks.iowait.filter(|_| !narrow) {
+                rest.push(safe!("  (iowait {}%)", share(iowait)), StyleRole::Dim);
+            }
+        }
     }
-    line.push(gap, StyleRole::Plain);
-    let Some(blocked) = &interval.idle_blocked else {
-        return line.with("blocked-idle -   free - (no sub-samples yet)", StyleRole::Dim);
-    };
-    let (least, most) = if blocked.lower_bound { ("≥", "≤") } else { ("", "") };
-    let role = if blocked.ratio >= evaluation.thresholds().blocked_ratio { StyleRole::Critical } else { StyleRole::Bold };
-    line.push_glyphs([('╱', StyleRole::Blocked)]);
-    line.push(if narrow { "blocked " } else { "blocked-idle " }, StyleRole::Dim);
-    let figure = format!("{least}{}%", share(blocked.ratio));
-    line.push(SafeText::blanks(6_usize.saturating_sub(figure.chars().count())), StyleRole::Plain);
-    line.push(SafeText::sanitize(figure), role);
-    line.push(gap, StyleRole::Plain);
-    line.push_glyphs([('·', StyleRole::Free)]);
-    line.push("free ", StyleRole::Dim);
-    line.push(safe!("{:>6}", format!("{most}{}%", share(blocked.free))), StyleRole::Bold);
-    if let Some(other) = other.filter(|_| !narrow) {
-        line.push(safe!("  other {}%", share(other)), StyleRole::Dim);
+    if !narrow && line.width() + cpus.width() + rest.width() <= usize::from(width) {
+        line.push(cpus, StyleRole::Dim);
     }
-    if let Some(iowait) = blocked.cross_checks.iowait.filter(|_| !narrow) {
-        line.push(safe!("  (iowait {}%)", share(iowait)), StyleRole::Dim);
-    }
+    line.append(rest);
     line
 }
 
-/// Other CPU time from which it is named.
-const MIN_OTHER_SHARE: f64 = 0.005;
+/// Cells between two parts of a line.
+const GAP: usize = 3;
 
 /// A line of parts with its heading; what does not fit is left out from the end.
 fn line_of_parts(heading: &'static str, parts: Vec<SafeLine>, width: u16) -> SafeLine {
     let mut line = SafeLine::new(heading, StyleRole::Heading);
     for (at, part) in parts.into_iter().enumerate() {
-        if at > 0 && line.width() + 3 + part.width() > usize::from(width) {
+        if at > 0 && line.width() + GAP + part.width() > usize::from(width) {
             break;
         }
         if at > 0 {
-            line.push("   ", StyleRole::Plain);
+            line.push(SafeText::blanks(GAP), StyleRole::Plain);
         }
         line.append(part);
     }
@@ -270,53 +276,4 @@ pub fn load_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
         parts.push(SafeLine::new(safe!("{waiting} {verb} for a lock (not in load)"), StyleRole::Plain));
     }
     parts
-}
-
-fn memory_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
-    let interval = &*evaluation.interval;
-    let Some(memory) = &interval.memory else { return vec![SafeLine::new("-", StyleRole::Dim)] };
-    let amount = |bytes: Option<crate::units::Bytes>| bytes.map_or("-".to_owned(), |bytes| format::short_bytes(bytes.0 as f64));
-    let rate = |rate: Option<crate::units::PerSecond>| rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0));
-    let available = SafeLine::new(safe!("{:>5}", amount(memory.available)), StyleRole::Plain)
-        .with(safe!(" available of {}", amount(memory.total)), StyleRole::Dim);
-    let used = memory.swap_total.zip(memory.swap_free).map(|(total, free)| total.0.saturating_sub(free.0));
-    let moving = memory.swapped_in.map_or(0.0, |r| r.0) + memory.swapped_out.map_or(0.0, |r| r.0) > 0.0;
-    let swap = if memory.swap_total.is_some_and(|total| total.0 > 0) {
-        let used = used.map_or("-".to_owned(), |used| format::short_bytes(used as f64));
-        let swap = safe!("swap {used}, in {}/s out {}/s", rate(memory.swapped_in), rate(memory.swapped_out));
-        SafeLine::new(swap, if moving { StyleRole::Bold } else { StyleRole::Dim })
-    } else {
-        SafeLine::new("no swap", StyleRole::Dim)
-    };
-    let faults = format_optional(memory.major_faults.map(|rate| rate.0), 5);
-    let mut parts = vec![available, swap, SafeLine::new(safe!("major faults {faults}/s"), StyleRole::Dim)];
-    if let Some(stalled) = interval.pressure.memory_some {
-        let role = if stalled.0 >= evaluation.thresholds().memory_pressure_ratio { StyleRole::Warning } else { StyleRole::Dim };
-        parts.push(SafeLine::new(safe!("stalled {}%", format_number(stalled.percent(), 4)), role));
-    }
-    parts
-}
-
-/// One cell per CPU, and the busiest one with its top thread.
-fn cores_line(evaluation: &Evaluation, width: u16) -> SafeLine {
-    let interval = &*evaluation.interval;
-    let mut line = SafeLine::new("CORES ", StyleRole::Heading);
-    let Some(span) = &interval.cpu else { return line.with("-", StyleRole::Dim) };
-    let full = evaluation.thresholds().core_busy_ratio;
-    let cells = span.cpus.len().min(usize::from(width / 3).max(8));
-    line.push_glyphs(cpu::cpu_map_glyphs(&span.cpus, cells, full));
-    let hottest = span.cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()));
-    let Some(hottest) = hottest.filter(|cpu| cpu.busy() >= 0.005) else { return line };
-    let busy = hottest.busy();
-    line.pad_to(6 + cells + 2);
-    let words = safe!("hottest cpu{} {}%", hottest.id.0, format_number(busy * 100.0, 4));
-    line.push(words, if busy >= full { StyleRole::Bold } else { StyleRole::Plain });
-    if let Some((task, share)) = hottest.top_thread {
-        let used = format_number(share.percent(), 4);
-        let whole = safe!("  {} {used}%", wait_location::process_thread_and_tid(&interval.newer, task));
-        let fits = line.width() + whole.width() <= usize::from(width);
-        let short = || safe!("  {} {used}%", wait_location::thread_name(&interval.newer, task));
-        line.push(if fits { whole } else { short() }, StyleRole::Plain);
-    }
-    line
 }

@@ -10,7 +10,7 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text;
 use super::theme::StyleRole;
-use super::widgets::area_graph::PEAK;
+use super::widgets::range_column::{ABOVE_MIN, PEAK};
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::state::graph_columns::GraphColumns;
@@ -35,6 +35,21 @@ pub fn draw(draws: &[Draw], state: &State, evaluation: &Evaluation, layout: &Scr
 /// `CPU, last 1m52s`; in a replay `CPU, 12:03:10–12:05:02`; with `│ max` where a column shows several intervals.
 pub fn in_window(what: &'static str, state: &State, columns: &GraphColumns) -> SafeLine {
     peaks_in_window(what, PEAK, state, columns)
+}
+
+/// The same of a graph that shows minima too.
+pub fn ranges_in_window(what: &'static str, state: &State, columns: &GraphColumns) -> SafeLine {
+    let words = safe!(", {}{}", shown_time(state, columns), ranges_note(columns));
+    SafeLine::new(what, StyleRole::Bold).with(words, StyleRole::Dim)
+}
+
+/// What the glyphs of a graph mean whose columns show several intervals; in a narrow one only the line, as in all graphs.
+pub fn ranges_note(columns: &GraphColumns) -> SafeText {
+    match columns.width() {
+        _ if !columns.has_peaks => SafeText::default(),
+        MIN_WIDTH_FOR_LENGTH.. => safe!("  {ABOVE_MIN} min–mean  {PEAK} max"),
+        _ => safe!("  {PEAK} max"),
+    }
 }
 
 /// The same with the glyph that shows a maximum.

@@ -16,7 +16,7 @@ use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns};
 use super::list::{list_status, visible_rows};
 use super::pane::Pane;
-use super::panes::in_window;
+use super::panes::ranges_in_window;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::tasks::cgroups;
@@ -299,13 +299,13 @@ pub fn graphs_pane(state: &State, _: &Evaluation, _: &ScreenLayout, pane: &mut P
     const LABEL: u16 = 8;
     let width = pane.width().saturating_sub(LABEL + 2);
     let columns = state.graph_columns(width);
-    let title = in_window("Some task waited", state, &columns);
+    let title = ranges_in_window("Some task waited", state, &columns);
     let mut inner = pane.framed(title, ("0 to 100 %", StyleRole::Dim));
     let height = (inner.height() / 3).max(1);
     let resources = [("cpu", StyleRole::RunQueue), ("io", StyleRole::Disk), ("memory", StyleRole::OtherBlocked)];
     for (at, ((name, role), on)) in (0..).zip(resources.into_iter().zip(StalledOn::ALL)) {
         let y = at * height;
-        let values = columns.means_and_maxima(&GraphFigure::Pressure(on));
+        let values = columns.ranges(&GraphFigure::Pressure(on));
         // A blank row between two, where there is room.
         let rows = if height > 1 { height - 1 } else { height };
         inner.subarea(0, y, LABEL, 1).line(0, (name, StyleRole::Dim));

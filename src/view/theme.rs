@@ -313,8 +313,8 @@ mod tests {
     use super::*;
     use crate::interval::task::Microstates;
     use crate::view::task_states::state_segments;
-    use crate::view::widgets::area_graph::PEAK;
     use crate::view::widgets::heat_map::{self, PARTLY_FULL};
+    use crate::view::widgets::range_column::{ABOVE_MIN, PEAK};
     use crate::view::widgets::sparkline;
     use crate::view::widgets::time_cursor::CURSOR;
 
@@ -360,7 +360,7 @@ mod tests {
             states.to_vec(),
             vec!['█', '▓', '▒', '╳', '?', '╱', ' ', '·', PEAK],
             [&heat_map::LEVELS[..], &[PARTLY_FULL, CURSOR, PEAK, ' ']].concat(),
-            [&sparkline::LEVELS[..], &['┄', '╌', PEAK, CURSOR, ' ']].concat(),
+            [&sparkline::LEVELS[..], &['┄', '╌', ABOVE_MIN, PEAK, CURSOR, ' ']].concat(),
             // The timeline
             vec!['▁', '•', '▲', '✖', '┈', '─', '━', '◆', CURSOR, ' '],
         ];

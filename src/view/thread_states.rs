@@ -7,7 +7,7 @@ use super::panes::{AXIS_WIDTH, in_window, layer_style, nice_ceiling};
 use super::safe_line::SafeLine;
 use super::text::format_number;
 use super::theme::StyleRole;
-use super::widgets::area_graph::PEAK;
+use super::widgets::range_column::PEAK;
 use super::widgets::stacked_area::{Layer, StackedArea};
 use crate::findings::Evaluation;
 use crate::safe;

@@ -4,7 +4,7 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{self, format_number};
 use super::theme::StyleRole;
-use crate::findings::{Evaluation, WaitChain, wait_chains};
+use crate::findings::{ChainLink, Evaluation, Finding, Value, WaitChain, wait_chains};
 use crate::safe;
 
 /// Cells by which each link is indented below the one before, and the deepest that is.
@@ -38,7 +38,33 @@ fn lines(chain: WaitChain, width: usize) -> Vec<SafeLine> {
     let (long, short) = (safe!("   {threads} threads blocked on average"), safe!("   {threads} blocked"));
     let blocked = if label.width() + long.width() <= width { long } else { short };
     let mut lines = vec![label.with(blocked, StyleRole::Plain)];
-    for (depth, link) in chain.links.into_iter().enumerate() {
+    lines.extend(link_lines(chain.links, width));
+    lines
+}
+
+/// The chain in the evidence of a finding, from its tasks to what limits them; empty for a finding without one.
+pub fn finding_chain_lines(finding: &Finding, width: usize) -> Vec<SafeLine> {
+    let of_finding = finding.evidence.iter().find_map(|evidence| match &evidence.value {
+        Value::Chain(links) => links.split_first(),
+        _ => None,
+    });
+    let Some((first, rest)) = of_finding else { return Vec::new() };
+    let what = text::wrap(&first.what, width, usize::MAX);
+    let one_line = what.len() == 1;
+    let mut lines: Vec<SafeLine> =
+        what.into_iter().map(|words| SafeLine::new(SafeText::sanitize(words), StyleRole::Bold)).collect();
+    let known = safe!("  ({})", SafeText::sanitize(first.known_by.to_string()));
+    if let Some(line) = lines.first_mut().filter(|line| one_line && line.width() + known.width() <= width) {
+        line.push(known, StyleRole::Dim);
+    }
+    lines.extend(link_lines(rest.to_vec(), width));
+    lines
+}
+
+/// Each link below the one before, further to the right.
+fn link_lines(links: Vec<ChainLink>, width: usize) -> Vec<SafeLine> {
+    let mut lines = Vec::new();
+    for (depth, link) in links.into_iter().enumerate() {
         let indent = 1 + INDENT * depth.min(MAX_DEPTH);
         let room = width.saturating_sub(indent + INDENT);
         if room < MIN_WIDTH {

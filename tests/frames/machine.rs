@@ -426,6 +426,8 @@ pub fn finding(kind: Kind, severity: Severity, subject: Subject, sentence: &str)
         severity,
         subject,
         since: instant(0),
+        // Shown by the interval of the frame, whichever that is.
+        figures_at: instant(1_000_000),
         until: None,
         value: 0.46,
         threshold: 0.25,

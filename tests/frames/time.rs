@@ -56,11 +56,12 @@ fn the_cursor_is_in_every_graph() {
     {
         let state = replay(size, at);
         let graphs = text(&state).matches('▼').count();
-        // Timeline, CPU, cores, memory, disks and network; or timeline, the two graphs of the CPU time, a disk, and in and out.
+        // Timeline, CPU, cores, memory, disks and network; or timeline, the two graphs of the CPU time, the cores, a disk, and
+        // in and out.
         let expected = match size.1 {
             50 => 5..=6,
             40 => 3..=5,
-            _ => 5..=6,
+            _ => 5..=7,
         };
         assert!(expected.contains(&graphs), "interval {at} at {size:?}: {graphs}\n{}", text(&state));
     }

@@ -67,6 +67,7 @@ mod tests {
             severity,
             subject: Subject::Task { id, name: Name::from("worker") },
             since: at(since),
+            figures_at: Instant::default(),
             until: None,
             value: 1.0,
             threshold: 0.95,

@@ -24,6 +24,13 @@ pub struct ChainLink {
     pub known_by: Cow<'static, str>,
 }
 
+impl ChainLink {
+    /// `known_by`: the file or field from which it is known, or that it is inferred.
+    pub fn new(what: impl Into<String>, known_by: impl Into<Cow<'static, str>>) -> ChainLink {
+        ChainLink { what: what.into(), known_by: known_by.into() }
+    }
+}
+
 /// Confidence of the whole chain: that of its weakest link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]

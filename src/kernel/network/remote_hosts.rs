@@ -2,6 +2,7 @@
 
 mod connection;
 mod connection_table;
+mod host_entry;
 mod route_cache;
 mod socket_queries;
 mod unanswered_requests;

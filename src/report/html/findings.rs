@@ -164,6 +164,7 @@ mod tests {
             severity,
             subject: Subject::Host,
             since: at(since),
+            figures_at: Instant::default(),
             until: Some(at(since + 5)),
             value: 0.0,
             threshold: 0.0,

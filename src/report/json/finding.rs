@@ -200,6 +200,7 @@ mod tests {
             severity: Severity::Warning,
             subject,
             since: Instant { realtime_ns: 1_800_000_000_123_456_789, ..Instant::default() },
+            figures_at: Instant::default(),
             until: None,
             value: 13.9,
             threshold: 3.0,

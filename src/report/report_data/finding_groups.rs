@@ -85,6 +85,7 @@ mod tests {
             severity,
             subject: Subject::Task { id: TaskId { pid, tid: pid, start_ticks: 0 }, name: Name::from(name) },
             since: at(since),
+            figures_at: Instant::default(),
             until: until.map(at),
             value: 0.0,
             threshold: 0.0,

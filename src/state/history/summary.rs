@@ -112,6 +112,12 @@ impl IntervalSummary {
         (level != UNKNOWN_BUSY).then_some(f32::from(level) / 200.0)
     }
 
+    /// The same of the busiest CPU.
+    fn busiest_cpu(&self) -> Option<f32> {
+        let highest = self.cpus.iter().copied().filter(|&level| level != UNKNOWN_BUSY).max()?;
+        Some(f32::from(highest) / 200.0)
+    }
+
     /// Average latency in milliseconds.
     pub fn disk_await(&self, id: DiskId, operation: Operation) -> Option<f32> {
         let disk = self.disks.get(self.disks.binary_search_by_key(&id, |disk| disk.id).ok()?)?;

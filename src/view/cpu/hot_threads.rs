@@ -1,4 +1,4 @@
-//! The table of the threads that use most CPU time.
+//! The table of the threads that use most CPU time, or wait for a CPU.
 
 use crate::figures::thread;
 use crate::findings::Evaluation;
@@ -8,8 +8,10 @@ use crate::sample::task::{Process, Thread};
 use crate::state::{Item, State};
 use crate::view::columns::{CellContent, ColumnSpec, Columns};
 use crate::view::pane::Pane;
+use crate::view::panes::MAX_SPARKLINE_WIDTH;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
+use crate::view::tasks::command_line;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::StyleRole;
 use crate::view::time_cells::TimeCells;
@@ -69,17 +71,39 @@ const HOT_THREAD_COLUMNS: [HotSpec; 9] = [
         }
     })
     .min_table_width(120),
-    HotSpec::graph("states", 0, |hot, cell| {
-        let width = cell.width;
-        cell.glyphs(TimeCells::states_of_thread(hot.state, &hot.evaluation.interval, hot.span.id, width));
-    })
-    .min_table_width(50),
+    STATES.min_table_width(50),
 ];
 
-/// The threads that used most CPU time, as many as fit below the headings.
+const STATES: HotSpec = HotSpec::graph("states", 0, |hot, cell| {
+    let width = cell.width;
+    cell.glyphs(TimeCells::states_of_thread(hot.state, &hot.evaluation.interval, hot.span.id, width));
+});
+
+const COMMAND_LINE: HotSpec = HotSpec::text("command line", 0, |hot, cell| {
+    cell.text(command_line(hot.process), StyleRole::Dim);
+});
+
+/// Cells of the table from which it has command lines, beside the longest graphs and names that are not cut.
+const COMMAND_LINE_WIDTH: u16 = 170;
+const NAME_WIDTH: u16 = 32;
+
+/// The columns for a width.
+fn columns(width: u16) -> Columns<fn(&HotThread, CellContent)> {
+    let mut specs = HOT_THREAD_COLUMNS.to_vec();
+    if width >= COMMAND_LINE_WIDTH {
+        specs.pop();
+        specs.extend([STATES.width(MAX_SPARKLINE_WIDTH), COMMAND_LINE]);
+        if let Some(name) = specs.first_mut() {
+            name.width = NAME_WIDTH;
+        }
+    }
+    Columns::new(&specs, width)
+}
+
+/// The threads that used a CPU or waited for one, those that used most first, as many as fit below the headings.
 pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let interval = &*evaluation.interval;
-    let table = Columns::new(&HOT_THREAD_COLUMNS, pane.width());
+    let table = columns(pane.width());
     let Some(tasks) = &interval.tasks else {
         pane.line(0, ("- /proc cannot be read", StyleRole::Dim));
         return;

@@ -1,6 +1,6 @@
 //! The learned baselines of a disk by operation and request size, with their confidence and age.
 
-use super::Page;
+use super::page::Page;
 use crate::baseline::{DeviceIdentity, effective_baseline};
 use crate::findings::Evaluation;
 use crate::interval::disk::{DiskSpan, Operation};

@@ -1,9 +1,9 @@
 //! The page of a cgroup: its limits by controller, its pressure, where the time of its tasks goes, its members.
 
 use super::device::{graph, subject_findings};
+use super::page::Page;
 use super::table::{PageTable, number, words};
 use super::task::time_breakdown;
-use super::{Page, StyleRole};
 use crate::figures::cgroup::{self as figures};
 use crate::figures::{Column, FigureInput};
 use crate::findings::cgroups::contains;
@@ -24,6 +24,7 @@ use crate::units::{Ratio, format};
 use crate::view::safe_text::SafeText;
 use crate::view::task_states::throttled_threads;
 use crate::view::text::{self, format_number, format_optional};
+use crate::view::theme::StyleRole;
 use crate::view::wait_location;
 
 /// Members that are listed: those that use or want most CPU time first.

@@ -1,6 +1,6 @@
 //! The cgroups of a process on its page: that of each controller, with the limit that applies, which may be that of a group above.
 
-use super::Page;
+use super::page::Page;
 use crate::ids::CgroupId;
 use crate::interval::Interval;
 use crate::interval::cgroup::CgroupSpan;

@@ -1,7 +1,8 @@
 //! The details pages of a disk, a network interface and a CPU.
 
+use super::entry::{Plot, graph_width};
+use super::page::Page;
 use super::table::{PageTable, number, words};
-use super::{Page, Plot, graph_width};
 use crate::baseline::RequestStatus;
 use crate::baseline::request_latencies::MIN_TAIL_REQUESTS;
 use crate::findings::{Evaluation, Subject};

@@ -1,7 +1,9 @@
 //! The details page of a finding: wait chains, meaning, next steps, evidence over time, cross-checks, rule.
 
+use super::entry::{Plot, graph_width};
+use super::page::Page;
 use super::table::{PageTable, number, words};
-use super::{Page, Plot, finding_items, graph_width};
+use super::{cross_checks, finding_items};
 use crate::baseline::LatencyStatus;
 use crate::findings::{
     Evaluation, Evidence, EvidenceUnit, Finding, Kind, Subject, Value, holder_line, user_holder_line, wait_chains,
@@ -15,9 +17,9 @@ use crate::state::history::IntervalSummary;
 use crate::view::deadlock;
 use crate::view::finding_time::finding_time;
 use crate::view::safe_text::SafeText;
-use crate::view::text::{self, format_number, format_optional};
+use crate::view::text::{format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
-use crate::view::wait_chain::chain_lines;
+use crate::view::wait_chain::{chain_lines, finding_chain_lines};
 
 /// Evidence that has a section of its own
 const HOLDER_STACK: &str = "holder_stack";
@@ -59,6 +61,14 @@ pub fn explanation(evaluation: &Evaluation, finding: &Finding, page: &mut Page) 
         deadlock.into_iter().for_each(|line| page.styled(2, line));
         page.heading("MEANING");
     }
+    if !is_active_blocking(finding) && finding.kind != Kind::Deadlock {
+        let drawn = finding_chain_lines(finding, usize::from(page.width.saturating_sub(2)));
+        if !drawn.is_empty() {
+            page.heading("FROM THE TASKS TO THE LIMIT");
+            drawn.into_iter().for_each(|line| page.styled(2, line));
+            page.heading("MEANING");
+        }
+    }
     if let Some(rule) = finding.kind.rule() {
         page.paragraph(2, &rule.meaning.into(), StyleRole::Plain);
     }
@@ -69,9 +79,7 @@ pub fn explanation(evaluation: &Evaluation, finding: &Finding, page: &mut Page) 
 /// Evidence over time and now, cross-checks.
 pub fn figures(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
     evidence_graph(state, evaluation, finding, page);
-    if is_active_blocking(finding) {
-        cross_checks(&evaluation.interval, page);
-    }
+    cross_checks::section(&evaluation.interval, finding, page);
     if finding.kind == Kind::ShortLivedProcesses && finding.until.is_none() {
         short_lived(&evaluation.interval, page);
     }
@@ -219,33 +227,4 @@ fn short_lived(interval: &Interval, page: &mut Page) {
         table.push([rate, safe!("{}", format_number(family.cpus, 5)), whose], StyleRole::Plain);
     }
     page.table(table);
-}
-
-/// What the usual metrics show at the same time.
-fn cross_checks(interval: &Interval, page: &mut Page) {
-    let Some(blocked) = &interval.idle_blocked else { return };
-    let seen = &blocked.cross_checks;
-    page.heading("CROSS-CHECKS");
-    const HEADINGS: [&str; 5] = ["iowait", "PSI io some", "threads in D", "in flight", "wait for a CPU"];
-    let values = [
-        safe!("{}%", text::format_percent(seen.iowait, 5)),
-        safe!("{}%", text::format_percent(seen.psi_io_some, 5)),
-        safe!("{}", format_number(seen.d_threads, 5)),
-        safe!("{}", format_optional(seen.in_flight, 5)),
-        safe!("{}", format_optional(seen.run_queue_wait, 5)),
-    ];
-    let cells = |heading: &str| u16::try_from(heading.len()).unwrap_or(0) + 2;
-    if page.width >= HEADINGS.into_iter().map(|heading| cells(heading) + 1).sum::<u16>() + 2 {
-        let mut table = PageTable::new(HEADINGS.map(|heading| number(heading, cells(heading))));
-        table.push(values, StyleRole::Plain);
-        page.table(table);
-    } else {
-        HEADINGS.into_iter().zip(values).for_each(|(heading, value)| page.labelled(heading, value));
-    }
-    if let Some(words) = crate::findings::cross_checks::contradiction_sentence(interval) {
-        page.paragraph(2, &SafeText::sanitize(words), StyleRole::Plain);
-    }
-    if blocked.lower_bound {
-        page.paragraph(2, &"≥: waits of other users' tasks are hidden, only threads in D state count".into(), StyleRole::Plain);
-    }
 }

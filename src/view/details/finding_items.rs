@@ -1,12 +1,18 @@
 //! The section of a finding's page that leads to other pages: of its subject, and of the threads and processes that it is about.
 
-use super::Page;
+use std::net::IpAddr;
+
+use super::page::Page;
 use super::table::{PageTable, words};
+use crate::findings::cgroups::contains;
 use crate::findings::{Finding, Kind, Subject};
-use crate::ids::{GroupId, TaskId};
+use crate::ids::{CgroupId, GroupId, TaskId};
 use crate::interval::Interval;
 use crate::interval::blocked_threads::BlockedThread;
+use crate::interval::network::remote_hosts::RemoteHostSpan;
 use crate::safe;
+use crate::sample::cgroup::Controller;
+use crate::sample::task::Process;
 use crate::state::Item;
 use crate::view::safe_text::SafeText;
 use crate::view::theme::StyleRole;
@@ -15,6 +21,8 @@ use crate::view::wait_location::{self, Detail};
 /// Listed threads of each group, and processes.
 const MAX_THREADS: usize = 6;
 const MAX_PROCESSES: usize = 4;
+/// Remote hosts of an interface.
+const MAX_REMOTE_HOSTS: usize = 3;
 /// Groups of a finding about the host.
 const MAX_GROUPS: usize = 3;
 
@@ -32,17 +40,30 @@ pub fn section(interval: &Interval, finding: &Finding, page: &mut Page) {
         }
         Subject::Group { id, .. } => list.push_group(id),
         Subject::Task { id, .. } => list.push_thread("thread", *id),
-        Subject::Cpu(id) => list.push("CPU", safe!("cpu{}", id.0), Item::Cpu(*id)),
+        Subject::Cpu(id) => {
+            list.push("CPU", safe!("cpu{}", id.0), Item::Cpu(*id));
+            let core = interval.cpu.iter().flat_map(|cpu| &cpu.cpus).find(|core| core.id == *id);
+            if let Some((task, _)) = core.and_then(|core| core.top_thread) {
+                list.push_thread("runs there most", task);
+            }
+        }
         Subject::Disk { id, name } => {
             list.push("device", SafeText::from_name(name), Item::Disk(*id));
             let waiting = interval.blocked_threads.iter().filter(|thread| thread.disk == Some(*id));
             waiting.take(MAX_THREADS).for_each(|thread| list.push_thread("waits for it", thread.task));
         }
-        Subject::Nic(id) => list.push("interface", SafeText::from_name(&id.name), Item::Nic(id.clone())),
-        Subject::Cgroup(id) => list.push("cgroup", SafeText::from_name(&id.path), Item::Cgroup(id.clone())),
+        Subject::Nic(id) => {
+            list.push("interface", SafeText::from_name(&id.name), Item::Nic(id.clone()));
+            list.push_remote_hosts(|host| host.ifindex == Some(id.ifindex) && !host.local);
+        }
+        Subject::Cgroup(id) => {
+            list.push("cgroup", SafeText::from_name(&id.path), Item::Cgroup(id.clone()));
+            list.push_members(id);
+        }
         Subject::RemoteHost(address) => {
             if let Some(known) = finding.subject.remote_host() {
                 list.push("remote host", SafeText::from_name(address), Item::RemoteHost(known));
+                list.push_connected_process(known);
             }
         }
         _ => {}
@@ -76,6 +97,49 @@ impl PageList<'_> {
         let name = wait_location::process_thread_and_tid(sample, task);
         let place = wait_location::thread_location(self.interval, task, Detail::Full);
         self.table.push_item([role.into(), name, place], Item::Thread(task), StyleRole::Plain);
+    }
+
+    /// The remote hosts to which most is sent, with their processes.
+    fn push_remote_hosts(&mut self, is_shown: impl Fn(&RemoteHostSpan) -> bool) {
+        let rows = self.interval.network.remote_hosts.iter().flat_map(|hosts| &hosts.rows);
+        let mut shown: Vec<&RemoteHostSpan> = rows.filter(|host| is_shown(host)).collect();
+        let sent = |host: &RemoteHostSpan| host.kilobytes_out.map_or(0.0, |rate| rate.0);
+        shown.sort_by(|a, b| sent(b).total_cmp(&sent(a)));
+        for host in shown.into_iter().take(MAX_REMOTE_HOSTS) {
+            self.push("remote host", safe!("{}", host.address), Item::RemoteHost(host.address));
+            self.push_connected_process(host.address);
+        }
+    }
+
+    /// The process of the worst connection to a remote host.
+    fn push_connected_process(&mut self, address: IpAddr) {
+        let rows = self.interval.network.remote_hosts.iter().flat_map(|hosts| &hosts.rows);
+        let worst = rows.filter(|host| host.address == address).find_map(|host| host.worst_process.as_ref());
+        if let Some((process, name)) = worst {
+            self.push("connected", safe!("{}/{}", SafeText::from_name(name), process.pid), Item::Process(*process));
+        }
+    }
+
+    /// The processes of a cgroup and of those below it: those that use most, or wait most for, CPU time, memory and I/O.
+    fn push_members(&mut self, id: &CgroupId) {
+        let interval = self.interval;
+        let (Ok(tasks), Some(spans)) = (&interval.newer.tasks, &interval.tasks) else { return };
+        let is_member = |process: &Process| {
+            let of = |controller| process.cgroup_for(controller).is_some_and(|own| contains(id, own));
+            [Controller::Cpu, Controller::Memory, Controller::Io].into_iter().any(of)
+        };
+        let awake = |process: &Process| {
+            let span = spans.process(process);
+            let used = span.cpu.map_or(0.0, |cpu| cpu.0) + span.run_queue_wait.map_or(0.0, |wait| wait.0);
+            used + span.states.disk + span.states.lock + span.states.other_blocked
+        };
+        let members = tasks.processes.iter().filter(|process| is_member(process));
+        let mut members: Vec<(f64, &Process)> = members.map(|process| (awake(process), &**process)).collect();
+        members.sort_by(|a, b| b.0.total_cmp(&a.0));
+        for (_, process) in members.into_iter().take(MAX_PROCESSES) {
+            let name = safe!("{}/{}", SafeText::from_name(&process.comm), process.pid);
+            self.push("in it", name, Item::Process(process.id()));
+        }
     }
 
     /// What the threads of a group wait behind, its blocked threads, and its processes.

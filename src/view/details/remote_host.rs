@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::Page;
 use super::device::{graph, latency_label, subject_findings};
+use super::page::Page;
 use crate::findings::{self, Evaluation};
 use crate::interval::network::remote_hosts::RttSpan;
 use crate::safe;

@@ -1,6 +1,6 @@
 //! The kernel and user stacks on the pages of a thread and of a process.
 
-use super::Page;
+use super::page::Page;
 use crate::interval::Interval;
 use crate::interval::task::visible_wait_class;
 use crate::safe;

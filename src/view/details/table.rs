@@ -39,8 +39,17 @@ const INDENT: u16 = 2;
 
 impl PageTable {
     pub fn new<const N: usize>(columns: [PageColumn; N]) -> PageTable {
-        let columns = columns.into_iter().enumerate().map(|(at, column)| column.spec.with_cell(at));
-        PageTable { columns: columns.collect(), rows: Vec::new() }
+        PageTable::from_columns(columns.into_iter())
+    }
+
+    /// As `new`, with columns that depend on what is shown.
+    pub fn from_columns(columns: impl Iterator<Item = PageColumn>) -> PageTable {
+        PageTable { columns: columns.enumerate().map(|(at, column)| column.spec.with_cell(at)).collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row for such columns.
+    pub fn push_cells(&mut self, cells: impl Iterator<Item = SafeText>, role: StyleRole) {
+        self.rows.push(PageRow { cells: cells.collect(), role, item: None });
     }
 
     /// Adds a row: the texts of its cells.

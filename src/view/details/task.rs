@@ -1,9 +1,10 @@
 //! The details pages of a process, a thread and a wait class.
 
 use super::cgroups::cgroups;
+use super::entry::{Plot, graph_width, states_width};
+use super::page::Page;
 use super::stacks;
 use super::table::{PageTable, number, words};
-use super::{Page, Plot, graph_width, states_width};
 use crate::findings::Evaluation;
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;

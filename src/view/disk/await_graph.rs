@@ -10,7 +10,7 @@ use crate::units::format;
 use crate::units::{Millis, SmallSort};
 use crate::view::disk::{latency_finding_severity, latency_status, slow_multiple};
 use crate::view::pane::Pane;
-use crate::view::panes::{AXIS_WIDTH, graph_title, shown_time};
+use crate::view::panes::{AXIS_WIDTH, graph_title, ranges_note, shown_time};
 use crate::view::safe_line::SafeLine;
 use crate::view::theme::StyleRole;
 use crate::view::wait_location;
@@ -63,9 +63,7 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     let baseline = status.map(|status| status.baseline.0 as f32).filter(|&baseline| baseline > 0.0);
     let width = pane.width().saturating_sub(AXIS_WIDTH);
     let columns = state.graph_columns(width);
-    let spreads = columns.value_ranges(&GraphFigure::DiskAwait(disk.id, operation));
-    let values: Vec<Option<(f32, f32)>> = spreads.iter().map(|spread| spread.map(|spread| (spread.mean, spread.max))).collect();
-    let peaks = if columns.has_peaks { "  │ max" } else { "" };
+    let values = columns.ranges(&GraphFigure::DiskAwait(disk.id, operation));
     let what = safe!("{name} {}", operation.plural());
     let slow = slow_multiple(evaluation, status);
     let lines = |baseline: f32| {
@@ -78,14 +76,15 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     let title = [
         SafeLine::new(what, StyleRole::Plain),
         SafeLine::new(lines, StyleRole::Dim),
-        SafeLine::new(safe!(", {}{peaks}", shown_time(state, &columns)), StyleRole::Dim),
+        SafeLine::new(safe!(", {}", shown_time(state, &columns)), StyleRole::Dim),
+        SafeLine::new(ranges_note(&columns), StyleRole::Dim),
     ];
     pane.line(0, graph_title(title, pane.width()));
     let known = || {
-        spreads
+        values
             .iter()
             .flatten()
-            .flat_map(|spread| [spread.mean, spread.max])
+            .flat_map(|&[_, mean, max]| [mean, max])
             .filter(|&time| time > 0.0)
             .chain(baseline)
             .chain(baseline.map(|baseline| baseline * slow))

@@ -14,7 +14,7 @@ use crate::state::{Item, State, rows};
 use crate::units::format;
 use crate::units::{Millis, time};
 use crate::view::pane::Pane;
-use crate::view::panes::{in_window, nice_ceiling};
+use crate::view::panes::{nice_ceiling, ranges_in_window};
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text::format_number;
@@ -77,7 +77,7 @@ const LINE_SCALE: u16 = 11;
 pub fn load_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let graph = pane.width().saturating_sub(2 + LINE_LABEL + LINE_SCALE);
     let columns = state.graph_columns(graph);
-    let mut inner = pane.framed(in_window("Queue and throughput", state, &columns), SafeLine::default());
+    let mut inner = pane.framed(ranges_in_window("Queue and throughput", state, &columns), SafeLine::default());
     let disks = disks(state, evaluation);
     let mut blocks = Vec::new();
     for disk in &disks {
@@ -122,7 +122,7 @@ fn draw_line(name: SafeText, line: LoadLine, pane: &mut Pane) {
     text.pad_to(usize::from(LINE_LABEL));
     let scale = safe!(" ≤ {}", line.scale);
     if rows == 1 {
-        text.push_glyphs(sparkline(width, line.values.into_iter().map(|value| Some((value?.1 / line.top, line.role)))));
+        text.push_glyphs(sparkline(width, line.values.into_iter().map(|value| Some((value?[2] / line.top, line.role)))));
         pane.line(0, text.with(scale, StyleRole::Dim));
         return;
     }
@@ -135,8 +135,8 @@ fn draw_line(name: SafeText, line: LoadLine, pane: &mut Pane) {
 
 struct LoadLine {
     label: SafeLine,
-    /// Mean and maximum of each column
-    values: Vec<Option<(f32, f32)>>,
+    /// Minimum, mean and maximum of each column
+    values: Vec<Option<[f32; 3]>>,
     role: StyleRole,
     top: f32,
     /// The value of a full cell
@@ -145,9 +145,9 @@ struct LoadLine {
 
 /// The queue, then reads and writes if there were any; none if the disk had no requests.
 fn load_lines(disk: &DiskSpan, columns: &GraphColumns) -> Vec<LoadLine> {
-    let highest = |values: &[Option<(f32, f32)>]| values.iter().flatten().map(|&(_, max)| max).fold(0.0, f32::max);
+    let highest = |values: &[Option<[f32; 3]>]| values.iter().flatten().map(|&[_, _, max]| max).fold(0.0, f32::max);
     let mut lines = Vec::new();
-    let queue = columns.means_and_maxima(&GraphFigure::DiskQueue(disk.id));
+    let queue = columns.ranges(&GraphFigure::DiskQueue(disk.id));
     if queue.iter().flatten().next().is_some() {
         let top = nice_ceiling(highest(&queue).max(1.0), 1000.0);
         let label = SafeLine::new("queue ", StyleRole::Dim)
@@ -160,7 +160,7 @@ fn load_lines(disk: &DiskSpan, columns: &GraphColumns) -> Vec<LoadLine> {
         ("write", GraphFigure::DiskWritten(disk.id), disk.writes.kilobytes.0, StyleRole::System),
     ];
     for (word, side, now, role) in sides {
-        let values = columns.means_and_maxima(&side);
+        let values = columns.ranges(&side);
         if highest(&values) <= 0.0 {
             continue;
         }

@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::state::history::GraphFigure;
 use crate::units::format;
 use crate::view::pane::Pane;
-use crate::view::panes::{graph_title, nice_ceiling, shown_time};
+use crate::view::panes::{graph_title, nice_ceiling, ranges_note, shown_time};
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text::format_number;
@@ -22,10 +22,9 @@ const LABEL_WIDTH: u16 = 15;
 pub fn draw_graph(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &mut Pane) {
     let width = pane.width().saturating_sub(LABEL_WIDTH);
     let columns = state.graph_columns(width);
-    let received = columns.means_and_maxima(&GraphFigure::Received(nic.id.clone()));
-    let sent = columns.means_and_maxima(&GraphFigure::Sent(nic.id.clone()));
-    let peaks = if columns.has_peaks { "  │ max" } else { "" };
-    let highest = received.iter().chain(&sent).flatten().map(|&(_, max)| max).fold(0.0, f32::max);
+    let received = columns.ranges(&GraphFigure::Received(nic.id.clone()));
+    let sent = columns.ranges(&GraphFigure::Sent(nic.id.clone()));
+    let highest = received.iter().chain(&sent).flatten().map(|&[_, _, max]| max).fold(0.0, f32::max);
     let top = nice_ceiling(highest.max(1.0), 1024.0);
     let speed = nic.link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6 / 8.0 / 1024.0);
     // What a shaper lets pass is the limit, not the speed.
@@ -38,7 +37,8 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &
         SafeLine::new(SafeText::from_name(&nic.id.name), StyleRole::Plain),
         SafeLine::new(safe!("  top {}/s", format::short_bytes(f64::from(top) * 1024.0)), StyleRole::Dim),
         SafeLine::new(SafeText::sanitize(share), StyleRole::Dim),
-        SafeLine::new(safe!(", {}{peaks}", shown_time(state, &columns)), StyleRole::Dim),
+        SafeLine::new(safe!(", {}", shown_time(state, &columns)), StyleRole::Dim),
+        SafeLine::new(ranges_note(&columns), StyleRole::Dim),
     ];
     if highest <= 0.0 {
         let seconds = shown_time(state, &columns);

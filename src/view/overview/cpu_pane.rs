@@ -2,7 +2,6 @@
 
 use ratatui::layout::Rect;
 
-use super::MIN_OTHER_SHARE;
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::state::State;
@@ -10,13 +9,13 @@ use crate::state::graph_columns::GraphColumns;
 use crate::state::history::{CpuTime, GraphFigure};
 use crate::state::layout::ScreenLayout;
 use crate::state::recording_series::ValueRange;
-use crate::view::cpu_segments::UnusedTime;
+use crate::view::cpu_segments::CpuTimeParts;
 use crate::view::pane::Pane;
 use crate::view::panes::{AXIS_WIDTH, figures_width, in_window, layer_style};
 use crate::view::safe_line::SafeLine;
 use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
-use crate::view::widgets::area_graph::PEAK;
+use crate::view::widgets::range_column::PEAK;
 use crate::view::widgets::stacked_area::{Layer, StackedArea};
 
 /// The layers from the bottom: the kinds of CPU time, and the line up to the maximum.
@@ -82,23 +81,23 @@ fn draw_axis(pane: &mut Pane) {
 fn draw_legend(evaluation: &Evaluation, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let Some(span) = &interval.cpu else { return };
-    let total = &span.total;
+    let parts = CpuTimeParts::new(interval, span);
     let (least, most, blocked, free) = match &interval.idle_blocked {
-        Some(blocked) if blocked.lower_bound => ("≥", "≤", Some(blocked.ratio), Some(blocked.free)),
-        Some(blocked) => ("", "", Some(blocked.ratio), Some(blocked.free)),
+        Some(blocked) if blocked.lower_bound => ("≥", "≤", Some(parts.blocked), Some(parts.free)),
+        Some(_) => ("", "", Some(parts.blocked), Some(parts.free)),
         None => ("", "", None, None),
     };
     let thresholds = evaluation.thresholds();
     let blocked_role =
         if blocked.is_some_and(|ratio| ratio >= thresholds.blocked_ratio) { StyleRole::Critical } else { StyleRole::Bold };
-    let steal_role = if total.steal >= thresholds.stolen_ratio { StyleRole::Warning } else { StyleRole::Plain };
+    let steal_role = if parts.steal >= thresholds.stolen_ratio { StyleRole::Warning } else { StyleRole::Plain };
     let rows = [
         (('·', StyleRole::Free), "free", most, free, StyleRole::Bold),
         (('╱', StyleRole::Blocked), "blocked-idle", least, blocked, blocked_role),
-        (('╳', StyleRole::Steal), "steal", "", Some(total.steal), steal_role),
-        (('▒', StyleRole::Irq), "irq", "", Some(total.irq + total.softirq), StyleRole::Plain),
-        (('▓', StyleRole::System), "system", "", Some(total.system), StyleRole::Plain),
-        (('█', StyleRole::User), "user", "", Some(total.user + total.nice), StyleRole::Plain),
+        (('╳', StyleRole::Steal), "steal", "", Some(parts.steal), steal_role),
+        (('▒', StyleRole::Irq), "irq", "", Some(parts.irq), StyleRole::Plain),
+        (('▓', StyleRole::System), "system", "", Some(parts.system), StyleRole::Plain),
+        (('█', StyleRole::User), "user", "", Some(parts.user), StyleRole::Plain),
     ];
     let row =
         |((glyph, glyph_role), label, bound, share, role): ((char, StyleRole), &'static str, &str, Option<f64>, StyleRole)| {
@@ -109,18 +108,19 @@ fn draw_legend(evaluation: &Evaluation, pane: &mut Pane) {
             line.push(safe!(" {label:<12}"), StyleRole::Dim);
             line.with(safe!(" {value:>7}"), if zero { StyleRole::Dim } else { role })
         };
-    let cpus = format_number(span.busy() * interval.online_cpus().max(1) as f64, 4);
+    let cpus = format_number(parts.busy() * interval.online_cpus().max(1) as f64, 4);
     let busy = SafeLine::new("busy ", StyleRole::Dim)
-        .with(safe!("{}%", format_number(span.busy() * 100.0, 4)), StyleRole::Bold)
+        .with(safe!("{}%", format_number(parts.busy() * 100.0, 4)), StyleRole::Bold)
         .with(safe!(" = {cpus} CPUs"), StyleRole::Dim);
     let mut lines: Vec<SafeLine> = rows.into_iter().map(row).collect();
     if usize::from(pane.height()) > lines.len() {
         lines.push(busy);
     }
     // The shares add up to the whole.
-    let other = UnusedTime::new(interval, span).other;
-    if usize::from(pane.height()) > lines.len() && other >= MIN_OTHER_SHARE {
-        lines.push(SafeLine::new(safe!("other {}%", format_number(other * 100.0, 4)), StyleRole::Dim));
+    for (name, named) in [("other", parts.named_other()), ("hidden", parts.named_hidden())] {
+        if let Some(share) = named.filter(|_| usize::from(pane.height()) > lines.len()) {
+            lines.push(SafeLine::new(safe!("{name} {}%", format_number(share * 100.0, 4)), StyleRole::Dim));
+        }
     }
     for (y, line) in (0..pane.height()).zip(lines) {
         pane.line(y, line);

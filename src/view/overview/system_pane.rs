@@ -1,6 +1,7 @@
 //! The pane of load averages, memory and pressure stall information.
 
-use super::{load_parts, memory_parts};
+use super::load_parts;
+use super::memory_line::memory_parts;
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::sample::Reading;

@@ -172,12 +172,9 @@ impl TaskLine<'_> {
 
     /// Resident memory of its processes; what they share counts in each.
     fn memory(&self) -> SafeText {
-        let Ok(tasks) = &self.interval.newer.tasks else { return SafeText::default() };
-        let pages = tasks.members(&self.group.id).map(|process| process.resident_pages).fold(0, u64::saturating_add);
-        match pages {
-            0 => SafeText::default(),
-            pages => safe!("{}", format::short_bytes(pages.saturating_mul(self.interval.host.page_size) as f64)),
-        }
+        let Ok(tasks) = &self.interval.newer.tasks else { return "-".into() };
+        let members = tasks.members(&self.group.id);
+        resident_memory(members.map(|process| (process.resident_pages, process.kernel_thread)), self.interval.host.page_size)
     }
 
     /// Threads on storage and behind a lock: those of the finding, if it is in one.
@@ -191,6 +188,18 @@ impl TaskLine<'_> {
     fn place(&self, cells: usize) -> SafeText {
         let cells = u16::try_from(cells).unwrap_or(u16::MAX);
         wait_location::fitting(cells, |detail| wait_location::process_group_location(self.interval, self.group, detail))
+    }
+}
+
+/// Resident memory of processes, of each the pages and whether it is a thread of the kernel: blank of those, which have none, and `-`
+/// where no process is left to ask.
+fn resident_memory(processes: impl Iterator<Item = (u64, bool)>, page_size: u64) -> SafeText {
+    let (pages, of_kernel) =
+        processes.fold((0_u64, false), |(sum, any), (pages, of_kernel)| (sum.saturating_add(pages), any || of_kernel));
+    match pages {
+        0 if of_kernel => SafeText::default(),
+        0 => "-".into(),
+        pages => safe!("{}", format::short_bytes(pages.saturating_mul(page_size) as f64)),
     }
 }
 
@@ -302,5 +311,19 @@ pub fn task_table(state: &State, interval: &Interval, pane: &mut Pane) {
     }
     if groups.is_empty() && interval.newer.tasks.is_ok() {
         pane.line(1, ("all asleep", StyleRole::Dim));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_memory_is_a_dash_and_that_of_the_kernel_is_blank() {
+        let memory = |processes: &[(u64, bool)]| resident_memory(processes.iter().copied(), 4096).as_str().to_owned();
+        assert_eq!(memory(&[]), "-", "it ended");
+        assert_eq!(memory(&[(0, false)]), "-", "it is a zombie");
+        assert_eq!(memory(&[(0, true)]), "");
+        assert_eq!(memory(&[(256, false), (256, false)]), "2.00M");
     }
 }

@@ -1,5 +1,5 @@
-//! The pane of wait chains: the waiting threads, the thread that they wait for, its file, and the device below. Without one, what to
-//! check next for the first finding.
+//! The pane of the chain that explains the first finding: from its tasks to what limits them; of idle-but-blocked the waiting threads, the
+//! thread that they wait for, its file, and the device below. Below it what to check next.
 
 use crate::findings::{Evaluation, Kind, describe_named_holder, describe_process_group, wait_chains};
 use crate::interval::Interval;
@@ -14,53 +14,67 @@ use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text;
 use crate::view::theme::StyleRole;
-use crate::view::wait_chain::chain_lines;
+use crate::view::wait_chain::{chain_lines, finding_chain_lines};
 
 pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+    let width = usize::from(pane.width().saturating_sub(2));
+    let deadlock = deadlock::reported_lines(evaluation, width);
+    if !deadlock.is_empty() {
+        let mut inner = pane.framed((WHO_WAITS, StyleRole::Bold), SafeLine::default());
+        let next = draw_lines(&mut inner, 0, deadlock);
+        next_steps(evaluation, &mut inner, next);
+        return;
+    }
+    let first = evaluation.active.first().filter(|finding| finding.kind != Kind::IdleButBlocked);
+    let of_first = first.map(|finding| finding_chain_lines(finding, width)).unwrap_or_default();
     let chains = wait_chains(&evaluation.interval, &evaluation.latency_statuses);
+    if !of_first.is_empty() {
+        let mut inner = pane.framed(("From the tasks to the limit", StyleRole::Bold), SafeLine::default());
+        let mut next = draw_lines(&mut inner, 0, of_first);
+        if !chains.is_empty() {
+            inner.line(next, (WHO_WAITS, StyleRole::Bold));
+            next = draw_lines(&mut inner, next + 1, chain_lines(evaluation, width));
+        }
+        next_steps(evaluation, &mut inner, next);
+        return;
+    }
     let confidence = chains.first().map(|chain| chain.confidence.as_str());
     let note = confidence.map_or_else(SafeLine::default, |word| SafeLine::new(safe!("confidence: {word}"), StyleRole::Dim));
-    let deadlock = deadlock::reported_lines(evaluation, usize::from(pane.width().saturating_sub(2)));
-    let note = if deadlock.is_empty() { note } else { SafeLine::default() };
-    let mut inner = pane.framed(("Who waits for whom", StyleRole::Bold), note);
-    if !deadlock.is_empty() {
-        let mut next = 0;
-        for (y, line) in (0..inner.height()).zip(deadlock) {
-            inner.line(y, line);
-            next = y + 2;
-        }
+    let mut inner = pane.framed((WHO_WAITS, StyleRole::Bold), note);
+    if chains.is_empty() {
+        let words = text::wrap(&no_chain_words(evaluation), usize::from(inner.width()), 3);
+        let lines = words.into_iter().map(|words| SafeLine::new(SafeText::sanitize(words), StyleRole::Dim));
+        let next = draw_lines(&mut inner, 0, lines);
         next_steps(evaluation, &mut inner, next);
         return;
     }
-    if chains.is_empty() {
-        let min_threads = evaluation.thresholds().kernel_lock_threads;
-        let words = match &evaluation.interval.idle_blocked {
-            Some(idle) => match idle
-                .kernel_locks
-                .as_ref()
-                .and_then(|locks| locks.groups.first().filter(|group| group.threads >= min_threads))
-            {
-                Some(group) => kernel_lock_words(&evaluation.interval, group),
-                None => "no thread that would run waits for another, a disk or a host".to_owned(),
-            },
-            None => "no sub-samples yet".to_owned(),
-        };
-        let mut y = 0;
-        for line in text::wrap(&words, usize::from(inner.width()), 3) {
-            inner.line(y, (SafeText::sanitize(line), StyleRole::Dim));
-            y += 1;
-        }
-        next_steps(evaluation, &mut inner, y + 1);
-        return;
+    let next = draw_lines(&mut inner, 0, chain_lines(evaluation, width));
+    // The chain explains another finding than this one.
+    if first.is_some() {
+        next_steps(evaluation, &mut inner, next);
     }
-    let mut next = 0;
-    for (y, line) in (0..inner.height()).zip(chain_lines(evaluation, usize::from(inner.width()))) {
-        inner.line(y, line);
+}
+
+const WHO_WAITS: &str = "Who waits for whom";
+
+/// Draws lines from row `y` on. Returns the row after an empty one below them.
+fn draw_lines(pane: &mut Pane, y: u16, lines: impl IntoIterator<Item = SafeLine>) -> u16 {
+    let mut next = y;
+    for (y, line) in (y..pane.height()).zip(lines) {
+        pane.line(y, line);
         next = y + 2;
     }
-    // The chain explains another finding than this one.
-    if evaluation.active.first().is_some_and(|finding| finding.kind != Kind::IdleButBlocked) {
-        next_steps(evaluation, &mut inner, next);
+    next
+}
+
+/// What is said where no chain is known.
+fn no_chain_words(evaluation: &Evaluation) -> String {
+    let Some(idle) = &evaluation.interval.idle_blocked else { return "no sub-samples yet".to_owned() };
+    let min_threads = evaluation.thresholds().kernel_lock_threads;
+    let group = idle.kernel_locks.as_ref().and_then(|locks| locks.groups.first());
+    match group.filter(|group| group.threads >= min_threads) {
+        Some(group) => kernel_lock_words(&evaluation.interval, group),
+        None => "no thread that would run waits for another, a disk or a host".to_owned(),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::state::history::{GraphFigure, MemoryShare};
 use crate::state::layout::ScreenLayout;
 use crate::units::format;
 use crate::view::pane::Pane;
-use crate::view::panes::{in_window, layer_style, shown_time};
+use crate::view::panes::{layer_style, ranges_in_window, shown_time};
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text::format_optional;
@@ -128,9 +128,9 @@ const LABEL_CELLS: u16 = 8;
 pub fn graph_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let width = pane.width().saturating_sub(LABEL_CELLS + 2);
     let columns = state.graph_columns(width);
-    let title = in_window("Memory", state, &columns);
+    let title = ranges_in_window("Memory", state, &columns);
     let mut inner = pane.framed(title, legend());
-    let swap = columns.means_and_maxima(&GraphFigure::Memory(MemoryShare::Swap));
+    let swap = columns.ranges(&GraphFigure::Memory(MemoryShare::Swap));
     let swap_rows = u16::from(inner.height() >= MIN_ROWS_WITH_SWAP && swap.iter().any(Option::is_some));
     let rows = inner.height().saturating_sub(swap_rows);
     let (total, _) = value(evaluation, &TOTAL_BYTES);
@@ -177,9 +177,9 @@ const CACHE_GLYPH: char = '░';
 
 /// From the bottom: what is not available, in eighths of a row and with its peaks; caches that can be reclaimed; free memory.
 fn draw_parts(columns: &GraphColumns, pane: &mut Pane) {
-    let in_use = columns.means_and_maxima(&GraphFigure::Memory(MemoryShare::NotAvailable));
-    let not_free = columns.means_and_maxima(&GraphFigure::Memory(MemoryShare::NotFree));
-    let pairs = in_use.iter().zip(&not_free).map(|(in_use, not_free)| Some((in_use.as_ref()?.0, not_free.as_ref()?.0)));
+    let in_use = columns.ranges(&GraphFigure::Memory(MemoryShare::NotAvailable));
+    let not_free = columns.ranges(&GraphFigure::Memory(MemoryShare::NotFree));
+    let pairs = in_use.iter().zip(&not_free).map(|(in_use, not_free)| Some((in_use.as_ref()?[1], not_free.as_ref()?[1])));
     let shares: Vec<Option<[f32; 2]>> =
         pairs.map(|pair| pair.map(|(in_use, not_free)| [in_use, (not_free - in_use).max(0.0)])).collect();
     let layer = |glyph, role| Layer { glyph, style: layer_style(pane, glyph, role) };

@@ -6,15 +6,12 @@ use ratatui::style::Style;
 use ratatui::widgets::Widget;
 
 use super::gradient::Gradient;
-use super::sparkline::LEVELS;
+use super::range_column::{RangeGlyph, range_glyph};
 
-/// The line from a mean to its maximum.
-pub const PEAK: char = '│';
-
-/// A column for each value, filled to its mean.
+/// A column for each value, filled to its mean; up to its minimum with full blocks.
 pub struct AreaGraph<'a> {
-    /// Mean and maximum; `None`: no data
-    pub values: &'a [Option<(f32, f32)>],
+    /// Minimum, mean and maximum; `None`: no data
+    pub values: &'a [Option<[f32; 3]>],
     /// The value of the top edge, above 0
     pub max: f32,
     pub style: Gradient,
@@ -29,16 +26,19 @@ impl Widget for AreaGraph<'_> {
         }
         let eighths = |value: f32| (value / self.max * f32::from(area.height) * 8.0).round().max(0.0) as usize;
         for (column, value) in area.columns().zip(self.values) {
-            let Some((mean, peak)) = *value else { continue };
+            let Some([min, mean, max]) = *value else { continue };
             // What is not 0 is visible.
-            let (mean, peak) = (eighths(mean).max(usize::from(mean > 0.0)), eighths(peak));
+            let heights = [eighths(min), eighths(mean).max(usize::from(mean > 0.0)), eighths(max)];
             for (row, place) in column.rows().rev().enumerate() {
-                let filled = mean.saturating_sub(row * 8).min(8);
                 let Some(cell) = buffer.cell_mut(place.as_position()) else { continue };
-                if let Some(&glyph) = filled.checked_sub(1).and_then(|level| LEVELS.get(level)) {
-                    cell.set_char(glyph).set_style(self.style.of_row(row, area.height));
-                } else if peak > row * 8 + 3 {
-                    cell.set_char(PEAK).set_style(self.peak_style);
+                match range_glyph(row, heights) {
+                    Some(RangeGlyph::UpToMean(glyph)) => {
+                        cell.set_char(glyph).set_style(self.style.of_row(row, area.height));
+                    }
+                    Some(RangeGlyph::UpToMax(glyph)) => {
+                        cell.set_char(glyph).set_style(self.peak_style);
+                    }
+                    None => {}
                 }
             }
         }
@@ -55,9 +55,18 @@ mod tests {
     fn a_peak_is_a_line_above_the_mean() {
         let area = Rect::new(0, 0, 5, 3);
         let mut buffer = Buffer::empty(area);
-        let values = [Some((3.0, 3.0)), None, Some((1.0, 3.0)), Some((0.01, 0.01)), Some((0.0, 0.0))];
+        let values = [Some([3.0; 3]), None, Some([1.0, 1.0, 3.0]), Some([0.01; 3]), Some([0.0; 3])];
         AreaGraph { values: &values, max: 3.0, style: Style::new().into(), peak_style: Style::new() }.render(area, &mut buffer);
         assert_eq!(buffer, Buffer::with_lines(["█ │  ", "█ │  ", "█ █▁ "]));
+    }
+
+    #[test]
+    fn full_blocks_end_at_the_minimum() {
+        let area = Rect::new(0, 0, 2, 3);
+        let mut buffer = Buffer::empty(area);
+        let values = [Some([1.0, 2.0, 3.0]), Some([0.0, 2.5, 2.5])];
+        AreaGraph { values: &values, max: 3.0, style: Style::new().into(), peak_style: Style::new() }.render(area, &mut buffer);
+        assert_eq!(buffer, Buffer::with_lines(["│▄", "▒▒", "█▒"]));
     }
 
     #[test]
@@ -65,7 +74,7 @@ mod tests {
         let area = Rect::new(0, 0, 2, 2);
         let mut buffer = Buffer::empty(area);
         let style = Gradient([0, 1, 2, 3, 4, 5].map(|step| Style::new().fg(Color::Indexed(step))));
-        let values = [Some((1.0, 1.0)), Some((0.5, 0.5))];
+        let values = [Some([1.0; 3]), Some([0.5; 3])];
         AreaGraph { values: &values, max: 1.0, style, peak_style: Style::new() }.render(area, &mut buffer);
         let colors: Vec<Color> = buffer.content.iter().map(|cell| cell.fg).collect();
         assert_eq!(colors, [Color::Indexed(5), Color::Reset, Color::Indexed(0), Color::Indexed(0)]);

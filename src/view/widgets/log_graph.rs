@@ -6,9 +6,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::widgets::Widget;
 
-use super::area_graph::PEAK;
 use super::gradient::Gradient;
-use super::sparkline::LEVELS;
+use super::range_column::{RangeGlyph, range_glyph};
 
 /// A horizontal line.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +19,8 @@ pub struct Level {
 
 /// A column for each value; the bottom edge is `min`, the top edge `max`, both above 0.
 pub struct LogGraph<'a, F> {
-    /// Mean and maximum; `None`: no data
-    pub values: &'a [Option<(f32, f32)>],
+    /// Minimum, mean and maximum; `None`: no data
+    pub values: &'a [Option<[f32; 3]>],
     pub min: f32,
     pub max: f32,
     /// Drawn over the columns
@@ -50,17 +49,18 @@ impl<F: Fn(usize, f32) -> Gradient> Widget for LogGraph<'_, F> {
             return;
         }
         for (number, (column, value)) in area.columns().zip(self.values).enumerate() {
-            let Some((value, max)) = *value else { continue };
+            let Some(range) = *value else { continue };
             let eighths = |value: f32| (self.height_of(value, area.height) * 8.0).round().max(1.0) as usize;
-            let (filled_eighths, max_eighths) = (eighths(value), eighths(max));
+            let heights = range.map(eighths);
+            let [_, mean, max] = range;
             for (row, place) in column.rows().rev().enumerate() {
-                let filled = filled_eighths.saturating_sub(row * 8).min(8);
                 let Some(cell) = buffer.cell_mut(place.as_position()) else { continue };
-                if let Some(&glyph) = filled.checked_sub(1).and_then(|level| LEVELS.get(level)) {
-                    cell.set_char(glyph).set_style((self.style)(number, value).of_row(row, area.height));
-                } else if max_eighths > row * 8 + 3 {
-                    cell.set_char(PEAK).set_style((self.style)(number, max).of_row(row, area.height));
-                }
+                let (glyph, value) = match range_glyph(row, heights) {
+                    Some(RangeGlyph::UpToMean(glyph)) => (glyph, mean),
+                    Some(RangeGlyph::UpToMax(glyph)) => (glyph, max),
+                    None => continue,
+                };
+                cell.set_char(glyph).set_style((self.style)(number, value).of_row(row, area.height));
             }
         }
         for level in self.levels.iter().filter(|level| (self.min..=self.max).contains(&level.value)) {
@@ -84,9 +84,19 @@ mod tests {
         let area = Rect::new(0, 0, 5, 2);
         let mut buffer = Buffer::empty(area);
         let levels = [Level { value: 10.0, glyph: '-', style: Style::new() }];
-        let values = [Some((1.0, 1.0)), Some((10.0, 10.0)), None, Some((100.0, 100.0))];
+        let values = [Some([1.0; 3]), Some([10.0; 3]), None, Some([100.0; 3])];
         LogGraph { values: &values, min: 1.0, max: 100.0, levels: &levels, style: |_, _| Style::new().into() }
             .render(area, &mut buffer);
         assert_eq!(buffer, Buffer::with_lines(["-----", "▁█ █ "]));
+    }
+
+    #[test]
+    fn full_blocks_end_at_the_minimum() {
+        let area = Rect::new(0, 0, 1, 3);
+        let mut buffer = Buffer::empty(area);
+        let values = [Some([10.0, 100.0, 1000.0])];
+        LogGraph { values: &values, min: 1.0, max: 1000.0, levels: &[], style: |_, _| Style::new().into() }
+            .render(area, &mut buffer);
+        assert_eq!(buffer, Buffer::with_lines(["│", "▒", "█"]));
     }
 }

@@ -6,8 +6,11 @@ use super::stuck_server::file_lock;
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, plural};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
 use crate::findings::wait_chain::holder::describe_process_group;
+use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::stacks::stack_of_process;
 use crate::findings::wait_chain::user_stacks::user_stack_of_process;
 use crate::interval::file_lock_queues::{FileLockHolderActivity, FileLockQueue};
@@ -92,6 +95,11 @@ fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
                 .map_or(evidence_optional("holder", None), |process| evidence_text("holder", process.comm.clone())),
         ]
         .into_iter()
+        .chain(evidence_chain([
+            ChainLink::new(format!("{label}: {threads} {waits}"), "the wait channel"),
+            ChainLink::new(lock, "/proc/locks"),
+            ChainLink::new(format!("held by {holder}"), "/proc/locks"),
+        ]))
         .chain(stack_of_process(context.interval, found.holder).map(|stack| evidence_text("holder_stack", stack.as_str())))
         .chain(
             user_stack_of_process(context.interval, found.holder)

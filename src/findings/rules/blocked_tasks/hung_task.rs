@@ -7,9 +7,12 @@ use crate::findings::hung_kernel_threads::{hung_kernel_threads, kernel_thread_ev
 use crate::findings::hung_threads::{hung_threads, waited_seconds, waits_for_fuse};
 use crate::findings::kernel_thread_tracker::HungKernelThread;
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
 use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
 use crate::findings::wait_chain::holder::syscall_name;
+use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::named_holder::describe_named_holder;
 use crate::findings::wait_chain::stacks::stack_of;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
@@ -122,6 +125,12 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
                 kernel_thread_evidence(of_kernel),
             ]
             .into_iter()
+            .chain(evidence_chain(
+                [ChainLink::new(format!("{label}{others}: {call} for {}", duration(longest_s)), "the wait channel and state")]
+                    .into_iter()
+                    .chain(on.strip_prefix(" on ").map(|file| ChainLink::new(file, "the descriptor of its system call")))
+                    .chain([ChainLink::new(hang_cause(context, longest), "requests in flight, /proc/mounts")]),
+            ))
             .chain(stack_of(context.interval, longest).map(|stack| evidence_text("kernel_stack", stack.as_str())))
             .chain(user_stack_of(context.interval, longest).map(|stack| evidence_text("user_stack", stack.as_str())))
             .collect(),

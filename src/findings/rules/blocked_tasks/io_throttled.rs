@@ -6,10 +6,13 @@ use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::plural;
 use crate::findings::hung_threads::waited_seconds;
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
 use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
 use crate::findings::rules::blocked_tasks::io_limit::{applicable_limits, most_exhausted_limit};
 use crate::findings::wait_chain::holder::describe_group;
+use crate::findings::wait_chain::link::ChainLink;
 use crate::ids::{CgroupId, DiskId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::cgroup_names::{CgroupName, NameKind};
@@ -133,11 +136,11 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
         _ => String::new(),
     };
     let answers = if answers.is_empty() { "is nearly idle".into() } else { format!("answers {answers}") };
+    let below_words = if ids.len() == 1 { disk_names(context, &ids) } else { "every device below".into() };
     let sentence = format!(
-        "{}: {} blocked on storage, throttled above the device{limited_by}; {} {answers}",
+        "{}: {} blocked on storage, throttled above the device{limited_by}; {below_words} {answers}",
         describe_group(group),
         plural(waiting, "thread is", "threads are"),
-        if ids.len() == 1 { disk_names(context, &ids) } else { "every device below".into() },
     );
     Some(Candidate {
         severity: Severity::Warning,
@@ -157,7 +160,20 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
             evidence_optional("limit_per_second", used_up.as_ref().map(|by| by.usage.limit.0)),
             evidence_optional("limit_used_ratio", used_up.as_ref().map(|by| by.utilization())),
             evidence_optional("psi_io_some_ratio", context.interval.pressure.io_some.map(|share| share.0)),
-        ],
+        ]
+        .into_iter()
+        .chain(evidence_chain([
+            ChainLink::new(
+                format!("{}: {} on storage", describe_group(group), plural(waiting, "thread", "threads")),
+                "the wait channel",
+            ),
+            ChainLink::new(
+                format!("throttled above the device{limited_by}"),
+                "requests in the device, and the limits of its cgroups",
+            ),
+            ChainLink::new(format!("{below_words} {answers}"), "/proc/diskstats"),
+        ]))
+        .collect(),
         explained_share: group.ratio,
     })
 }

@@ -5,9 +5,12 @@ use crate::findings::finding::{Evidence, Kind, Severity, Subject};
 use crate::findings::formatting::{count, lossy_name, plural, significant_digits};
 use crate::findings::hung_threads::hung_threads;
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
 use crate::findings::wait_chain::holder::{describe_process_group, syscall_of};
-use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by};
+use crate::findings::wait_chain::link::ChainLink;
+use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_links, known_by};
 use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS};
 use crate::findings::wait_chain::stacks;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
@@ -217,6 +220,18 @@ fn evidence(context: &RuleContext, locks: &KernelLocks, top: &KernelLockGroup, a
             list.push(evidence_text("holder_user_stack", stack.as_str()));
         }
     }
+    let lock = match (main_lock(top), is_mostly_locks(top)) {
+        (Some(lock), _) => format!("for {} inside the kernel", lock.description()),
+        (None, true) => "for locks inside the kernel".into(),
+        (None, false) => "in D inside the kernel, not for storage".into(),
+    };
+    let label = describe_process_group(&top.group, &top.label);
+    let waits = plural(top.threads, "thread waits", "threads wait");
+    let waiting = ChainLink::new(format!("{label}: {waits} {lock}"), "the wait channels");
+    // A grace period ends for all that wait for it.
+    let is_held = is_mostly_locks(top) && main_lock(top) != Some(KernelLock::GracePeriod);
+    let holder = top.holder.iter().filter(|_| is_held).flat_map(|holder| holder_links(context.interval, holder));
+    list.extend(evidence_chain(std::iter::once(waiting).chain(holder)));
     let names = context.interval.blocked_threads.iter().filter(|thread| {
         context.interval.newer.waits.groups.get(usize::from(thread.group)) == Some(&top.group)
             && top.waits.iter().any(|wait| Some(&wait.wchan) == thread.wchan.as_ref())

@@ -4,10 +4,11 @@
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::plural;
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_text};
 use crate::findings::rules::blocked_tasks::idle_but_blocked;
 use crate::findings::wait_chain::holder::describe_process_group;
-use crate::findings::wait_chain::named_holder::{describe_named_holder, named_holder_evidence};
+use crate::findings::wait_chain::link::ChainLink;
+use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_links, named_holder_evidence};
 use crate::interval::mutex_queues::MutexQueue;
 use crate::interval::stuck_servers::StuckCause;
 use crate::units::reaches_threshold;
@@ -67,6 +68,14 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
         None => vec![evidence_text("holder_basis", "inference: threads of the queue sleep one at a time")],
     };
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
+    let waiting = plural(queue.threads, "thread waits", "threads wait");
+    let waiting = ChainLink::new(format!("{label}: {waiting} for a mutex"), "the futex call of its threads");
+    let holder_links = match &queue.named {
+        Some(named) => holder_links(context.interval, named),
+        None => {
+            vec![ChainLink::new("its holder sleeps for a fixed time", "inference: threads of the queue sleep one at a time")]
+        }
+    };
     Candidate {
         severity: Severity::Warning,
         subject: Subject::Group { id: queue.group.clone(), name: queue.label.name.clone() },
@@ -85,6 +94,7 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
         ]
         .into_iter()
         .chain(holder_evidence)
+        .chain(evidence_chain(std::iter::once(waiting).chain(holder_links)))
         .collect(),
         explained_share: available.min(queue.threads) / context.cpu_count(),
     }

@@ -5,8 +5,11 @@ use super::lock_holder::describe_lock_holder;
 use crate::findings::finding::{Evidence, Kind, Severity, Subject};
 use crate::findings::formatting::{duration, lossy_name, plural};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
 use crate::findings::wait_chain::holder::{describe_halt, describe_process_group};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::named_holder::{describe_named_holder, named_holder_evidence};
 use crate::interval::lock_holders::LockHolder;
 use crate::interval::stuck_servers::{Halt, StuckCause, StuckServers};
@@ -126,6 +129,18 @@ pub fn file_lock(queue: &WaitQueueSpan) -> String {
 }
 
 fn evidence(context: &RuleContext, server: &StuckServers) -> Vec<Evidence> {
+    let label = describe_process_group(&server.group, &server.label);
+    let waiters =
+        ChainLink::new(describe_waiters(context, server), "the receive queues and tcp_info of its sockets, its pipes");
+    let mut chain = vec![waiters];
+    match &server.cause {
+        StuckCause::Halted(halt, _) => {
+            chain.push(ChainLink::new(format!("{label}: {}", describe_halt(*halt)), "the state in /proc/PID/stat"));
+        }
+        StuckCause::Lock(queue) => {
+            chain.push(ChainLink::new(format!("{label}: {}", describe_queue(context, server, queue)), "the wait channels"));
+        }
+    }
     let mut list = vec![
         evidence_text("group", server.label.name.clone()),
         evidence_number("waiting_connections", f64::from(server.connections)),
@@ -152,5 +167,6 @@ fn evidence(context: &RuleContext, server: &StuckServers) -> Vec<Evidence> {
             list.extend(named.into_iter().flat_map(|holder| named_holder_evidence(context.interval, holder)));
         }
     }
+    list.extend(evidence_chain(chain));
     list
 }

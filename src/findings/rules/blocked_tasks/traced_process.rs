@@ -3,7 +3,10 @@
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{cpu_time, lossy_name, percent};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::interval::traced_processes::TracedSpan;
 use crate::sample::task::Process;
 use crate::units::reaches_threshold;
@@ -58,7 +61,16 @@ fn candidate(context: &RuleContext, span: &TracedSpan, process: &Process) -> Can
             evidence_number("tracer_pid", f64::from(span.tracer)),
             tracer.map_or(evidence_optional("tracer", None), |tracer| evidence_text("tracer", tracer.comm.clone())),
             evidence_optional("tracer_cpus", tracer_cpus),
-        ],
+        ]
+        .into_iter()
+        .chain(evidence_chain([
+            ChainLink::new(
+                format!("{} ({}): stopped {} of the time", lossy_name(&process.comm), process.pid, percent(span.stopped_share)),
+                "state t in /proc/PID/task/TID/stat",
+            ),
+            ChainLink::new(format!("{label} traces it{cost}"), "TracerPid in /proc/PID/task/TID/status"),
+        ]))
+        .collect(),
         explained_share: 0.0,
     }
 }

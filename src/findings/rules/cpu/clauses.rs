@@ -31,6 +31,12 @@ const MIN_NAMED_CPUS: f64 = 0.05;
 /// `; most CPU time: cc1 (4711) 1.20 CPUs, postgres (64 processes) 0.50 CPU, …`: process groups, as in wait chains. Groups of one
 /// name count as one if they have several processes: the compilers of two builds.
 pub fn top_cpu_users(context: &RuleContext) -> String {
+    let users = list_top_cpu_users(context);
+    if users.is_empty() { users } else { format!("; most CPU time: {users}") }
+}
+
+/// `cc1 (12 processes) 1.20 CPUs, spin (4711) 0.50 CPU`; empty without one that uses a significant part.
+pub fn list_top_cpu_users(context: &RuleContext) -> String {
     let (Some(spans), Ok(sample)) = (&context.interval.tasks, &context.interval.newer.tasks) else { return String::new() };
     let mut groups: FxHashMap<GroupId, GroupUse> = FxHashMap::default();
     for (span, used) in spans.active_processes.iter().filter_map(|span| Some((span, span.cpu?.0))) {
@@ -59,8 +65,7 @@ pub fn top_cpu_users(context: &RuleContext) -> String {
         // Each process has its own times of reading, so that their sum may exceed what there is.
         format!("{} ({members}) {}", lossy_name(&group.name), cpu_time(group.cpus.min(context.cpu_count())))
     });
-    let listed: Vec<_> = listed.collect();
-    if listed.is_empty() { String::new() } else { format!("; most CPU time: {}", listed.join(", ")) }
+    listed.collect::<Vec<_>>().join(", ")
 }
 
 /// Adds groups to an earlier one of the same name where either has several processes: they could not be distinguished.

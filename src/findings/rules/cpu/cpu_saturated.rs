@@ -3,10 +3,10 @@
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{cpus, percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional};
 use crate::findings::rules::blocked_tasks::kernel_lock_contention::kernel_lock_clause;
 use crate::findings::rules::cpu::affinity::affinity_saturated;
-use crate::findings::rules::cpu::clauses::top_cpu_users;
+use crate::findings::rules::cpu::clauses::{list_top_cpu_users, top_cpu_users};
 use crate::findings::rules::cpu::frequent_switches::switching_clause;
 use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
 use crate::findings::rules::cpu::priority::is_low_priority;
@@ -14,6 +14,7 @@ use crate::findings::rules::cpu::run_queue::{
     low_priority_run_queue_waiters, normal_run_queue_waiters, run_queue_waits_beyond_quota,
 };
 use crate::findings::rules::cpu::starved_thread::starved_thread;
+use crate::findings::wait_chain::link::ChainLink;
 use crate::interval::cpu::CpuSpan;
 use crate::interval::task::ThreadSpan;
 
@@ -122,6 +123,15 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
         significant_digits(waiting),
         switching_clause(context, None),
     );
+    let users = list_top_cpu_users(context);
+    let chain = evidence_chain(
+        [
+            ChainLink::new(format!("{} runnable threads wait for a CPU", significant_digits(waiting)), "schedstat (run delay)"),
+            ChainLink::new(format!("{}: {} used", cpus(context.interval.online_cpus()), percent(taken)), "/proc/stat"),
+        ]
+        .into_iter()
+        .chain((!users.is_empty()).then(|| ChainLink::new(format!("used by {users}"), "the scheduler's run time"))),
+    );
     Some(Candidate {
         severity: match critical {
             true => Severity::Critical,
@@ -142,6 +152,7 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
             evidence_optional("psi_cpu_some_ratio", context.interval.pressure.cpu_some.map(|share| share.0)),
         ]
         .into_iter()
+        .chain(chain)
         .chain(starved_evidence)
         .collect(),
         explained_share: taken.min(1.0),

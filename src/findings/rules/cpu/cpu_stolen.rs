@@ -3,7 +3,8 @@
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number};
+use crate::findings::wait_chain::link::ChainLink;
 
 pub const CPU_STOLEN: Rule = Rule {
     kind: Kind::CpuStolen,
@@ -45,7 +46,13 @@ fn cpu_stolen(context: &RuleContext) -> Vec<Candidate> {
             evidence_number("busy_ratio", cpu.busy()),
             evidence_number("got_cpus", got),
             evidence_number("asked_cpus", got + stolen),
-        ],
+        ]
+        .into_iter()
+        .chain(evidence_chain([
+            ChainLink::new(format!("tasks need {} CPUs", significant_digits(got + stolen)), "/proc/stat (busy and steal)"),
+            ChainLink::new(format!("the hypervisor gives {} of them", significant_digits(got)), "/proc/stat (steal)"),
+        ]))
+        .collect(),
         explained_share: cpu.total.steal,
     }]
 }

@@ -4,9 +4,12 @@ use crate::findings::cgroups::{CgroupMembers, describe_members};
 use crate::findings::finding::{Finding, Kind, Severity, Subject, Value};
 use crate::findings::formatting::{cpu_time, percent, plural, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
 use crate::findings::rules::cpu::run_queue::throttled_cgroups;
 use crate::findings::wait_chain::holder::describe_process_group;
+use crate::findings::wait_chain::link::ChainLink;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::task::ProcessSpan;
 use crate::interval::throttled_servers::{ThrottledServers, throttled_servers, waiting_connections};
@@ -78,11 +81,11 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
             _ if name.starts_with("cgroup ") => "idle host, throttled container: ",
             _ => "idle host, throttled: ",
         };
+        let tasks = describe_members(context, members.as_ref(), &group.id, cpu_demand);
         let sentence = format!(
-            "{idle_host}{name} {used} {quota}: throttled {}{}{room}; in it: {}{}",
+            "{idle_host}{name} {used} {quota}: throttled {}{}{room}; in it: {tasks}{}",
             format_throttled(throttled.0),
             periods.unwrap_or_default(),
-            describe_members(context, members.as_ref(), &group.id, cpu_demand),
             describe_connections(&servers),
         );
         let mut evidence = vec![
@@ -94,6 +97,14 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
             evidence_optional("waiting_connections", connections.ok().map(f64::from)),
             evidence_optional(AVAILABLE_RATIO, context.interval.cpu.as_ref().map(|cpu| cpu.available())),
         ];
+        let waiting = servers
+            .first()
+            .map(|server| ChainLink::new(describe_waiting(server), "the receive queues and tcp_info of its sockets"));
+        evidence.extend(evidence_chain(waiting.into_iter().chain([
+            ChainLink::new(tasks, "/proc/PID/cgroup"),
+            ChainLink::new(format!("{name}: throttled {}", format_throttled(throttled.0)), "cpu.stat"),
+            ChainLink::new(quota, "cpu.max, or cpu.cfs_quota_us (v1)"),
+        ])));
         if let Err(why) = connections {
             evidence.push(evidence_text("waiting_connections_unknown", why.to_string().as_str()));
         }
@@ -116,11 +127,13 @@ const MAX_NAMED_SERVERS: usize = 3;
 
 /// `; 50 connections wait for server (4711)`, or nothing
 fn describe_connections(servers: &[&ThrottledServers]) -> String {
-    let describe = |server: &&ThrottledServers| {
-        let connections = plural(f64::from(server.connections), "connection waits", "connections wait");
-        format!("; {connections} for {}", describe_process_group(&server.group, &server.label))
-    };
-    servers.iter().take(MAX_NAMED_SERVERS).map(describe).collect()
+    servers.iter().take(MAX_NAMED_SERVERS).map(|server| format!("; {}", describe_waiting(server))).collect()
+}
+
+/// `50 connections wait for server (4711)`
+fn describe_waiting(server: &ThrottledServers) -> String {
+    let connections = plural(f64::from(server.connections), "connection waits", "connections wait");
+    format!("{connections} for {}", describe_process_group(&server.group, &server.label))
 }
 
 /// Whether the sentence of a finding begins with the words for an idle host and a colon.

@@ -4,13 +4,16 @@ use crate::findings::causes::DOMINANT_SHARE;
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::percent;
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
 use crate::findings::rules::cpu::clauses::MAX_REPORTED;
 use crate::findings::rules::cpu::clauses::unlisted_clause;
 use crate::findings::rules::cpu::free_cpus::{FreeCpus, used};
 use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
 use crate::findings::rules::cpu::priority::{is_low_priority, priority_clause};
 use crate::findings::rules::cpu::softirq::{is_softirq_dominated, softirq_evidence, softirq_sentence};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::interval::cpu::{CpuSpan, CpuUsage};
 use crate::interval::task::ThreadSpan;
 use crate::units::SmallSort;
@@ -108,6 +111,13 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             dominant.map_or_else(String::new, priority_clause),
             low_weight.unwrap_or_default(),
         );
+        let runs_there = top.as_ref().map(|((_, label), share)| {
+            ChainLink::new(
+                format!("{label} uses {} of it", percent(*share)),
+                "the scheduler's run time, /proc/PID/task/TID/stat",
+            )
+        });
+        let this_cpu = ChainLink::new(format!("CPU {}: {} busy ({what})", core.id.0, percent(busy)), "/proc/stat");
         let mut evidence = vec![
             evidence_number("busy_ratio", busy),
             evidence_number("user_ratio", core.shares.user + core.shares.nice),
@@ -121,6 +131,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             top.map_or(evidence_optional("top_thread", None), |((name, _), _)| evidence_text("top_thread", name)),
         ];
         evidence.extend(softirq_evidence(context, core.id));
+        evidence.extend(evidence_chain(runs_there.into_iter().chain([this_cpu])));
         found.push(Candidate {
             severity: if may_wait || !limits_threads { Severity::Note } else { Severity::Warning },
             subject: Subject::Cpu(core.id),

@@ -1,9 +1,9 @@
 //! Rule saturated-thread: one thread uses a whole CPU.
 
-use crate::findings::finding::{Evidence, Kind, Severity, Subject, Value};
+use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::percent;
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional};
 use crate::findings::rules::cpu::clauses::MAX_REPORTED;
 use crate::findings::rules::cpu::clauses::unlisted_clause;
 use crate::findings::rules::cpu::free_cpus::FreeCpus;
@@ -86,12 +86,15 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
             evidence_number("free_cpus", free.cpus),
             evidence_number("last_cpu", f64::from(thread.processor.0)),
         ];
-        if !pipeline.is_empty() {
-            let mut links = pipeline.links(context.interval);
-            let what = format!("{label} uses {} of one CPU", percent(used.min(1.0)));
-            links.push(ChainLink { what, known_by: "the scheduler's run time".into() });
-            evidence.push(Evidence { name: "chain", value: Value::Chain(links) });
-        }
+        let mut links = pipeline.links(context.interval);
+        links.push(ChainLink::new(format!("{label} uses {} of one CPU", percent(used.min(1.0))), "the scheduler's run time"));
+        let this_cpu = home.filter(|_| is_full && !context.state.moved_lately(thread.id));
+        let limit = match this_cpu {
+            Some(core) => format!("CPU {}, which is {} busy", thread.processor.0, percent(core.busy())),
+            None => "one CPU at a time; it moves between CPUs, so no single CPU shows it".to_owned(),
+        };
+        links.push(ChainLink::new(limit, "/proc/PID/task/TID/stat, /proc/stat"));
+        evidence.extend(evidence_chain(links));
         found.push(Candidate {
             severity: if may_wait { Severity::Note } else { Severity::Warning },
             subject: Subject::Task { id: thread.id, name: thread_name },

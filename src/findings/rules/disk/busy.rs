@@ -5,7 +5,7 @@ use crate::findings::finding::{Kind, Severity};
 use crate::findings::formatting::{latency, multiple, percent, plural, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
-use crate::findings::rules::disk::evidence::{device_evidence, disk_subject};
+use crate::findings::rules::disk::evidence::{device_chain, device_evidence, disk_subject};
 use crate::findings::wait_chain::bottleneck::{bottleneck, only_since_start};
 use crate::ids::DiskId;
 use crate::interval::disk::Operation;
@@ -91,6 +91,8 @@ fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
             evidence_number("concurrency", answer.concurrency),
         ];
         evidence.extend(device_evidence(span));
+        let what = format!("{device}: busy {busy_words}, {answers}");
+        evidence.extend(device_chain(context, span.id, what));
         found.push(Candidate {
             severity: Severity::Note,
             subject: disk_subject(context, span.id),

@@ -7,7 +7,7 @@ use crate::findings::finding::{Kind, Severity};
 use crate::findings::formatting::{count, latency, multiple, percent, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
-use crate::findings::rules::disk::evidence::{device_evidence, disk_subject, explained_share};
+use crate::findings::rules::disk::evidence::{device_chain, device_evidence, disk_subject, explained_share};
 use crate::findings::rules::disk::tail::{SlowTail, p99_against_baseline, request_evidence};
 use crate::findings::wait_chain::reported_threads::MIN_SEVERAL_THREADS;
 use crate::interval::disk::DiskSpan;
@@ -155,6 +155,13 @@ impl SlowOperation<'_> {
             None => evidence.extend(p99.map(|p99| evidence_number("p99_seconds", p99.0 / 1000.0))),
         }
         evidence.extend(device_evidence(span));
+        let what = format!(
+            "{device}: {} {} = {} {against}, queue {queue}",
+            self.operation.plural(),
+            latency(Millis(self.await_ms)),
+            multiple(self.multiple),
+        );
+        evidence.extend(device_chain(context, span.id, what));
         Candidate {
             severity,
             subject: disk_subject(context, span.id),

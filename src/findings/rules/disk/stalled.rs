@@ -6,7 +6,7 @@ use crate::findings::formatting::{duration, plural};
 use crate::findings::hung_kernel_threads::{hung_with_device, kernel_thread_evidence, kernel_thread_names};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
-use crate::findings::rules::disk::evidence::{disk_subject, explained_share};
+use crate::findings::rules::disk::evidence::{device_chain, disk_subject, explained_share};
 use crate::ids::DiskId;
 
 pub const DISK_STALLED: Rule = Rule {
@@ -63,7 +63,14 @@ fn disk_stalled(context: &RuleContext) -> Vec<Candidate> {
                 evidence_number("silent_seconds", silent),
                 evidence_optional("blocked_threads", context.blocked_threads()),
                 kernel_thread_evidence(&of_kernel),
-            ],
+            ]
+            .into_iter()
+            .chain(device_chain(
+                context,
+                span.id,
+                format!("{}: {requests} in flight, none completed for {}", context.disk_name(span.id), duration(silent)),
+            ))
+            .collect(),
             explained_share: explained_share(context, span.id),
         });
     }

@@ -8,7 +8,7 @@ use crate::findings::disk_latency::{TAIL, slow_p99};
 use crate::findings::finding::{Evidence, Severity};
 use crate::findings::formatting::{count, latency, multiple, percent, plural};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
-use crate::findings::rules::disk::evidence::{device_evidence, disk_subject, explained_share};
+use crate::findings::rules::disk::evidence::{device_chain, device_evidence, disk_subject, explained_share};
 use crate::findings::wait_chain::bottleneck::MAX_USUAL_MULTIPLE;
 use crate::interval::disk::{DiskSpan, Operation};
 
@@ -91,6 +91,8 @@ impl<'a> SlowTail<'a> {
         ];
         evidence.extend(request_evidence(&self.requests));
         evidence.extend(device_evidence(span));
+        let what = format!("{}: {} {}", context.disk_name(span.id), operation.plural(), p99_against_baseline(&self.requests));
+        evidence.extend(device_chain(context, span.id, what));
         Candidate {
             severity,
             subject: disk_subject(context, span.id),

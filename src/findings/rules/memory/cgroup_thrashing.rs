@@ -6,8 +6,9 @@ use crate::findings::finding::{Severity, Subject};
 use crate::findings::formatting::significant_digits;
 use crate::findings::formatting::{bytes, percent};
 use crate::findings::page_waits::waits_for_page;
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional};
 use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
+use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;
 use crate::interval::blocked_threads::{BlockedThread, find_blocked};
 use crate::interval::cgroup::CgroupSpan;
@@ -168,14 +169,13 @@ impl<'a> CgroupThrashing<'a> {
         let free = free.map(|free| format!("; the host has {} available", bytes(free.0 as f64))).unwrap_or_default();
         let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), significant_digits);
         let stalled = stall.map(|share| format!(", PSI memory {}", percent(share))).unwrap_or_default();
+        let (name, tasks) = (context.cgroup_name(&group.id), describe_members(context, members, &group.id, page_wait_weight));
         let sentence = format!(
-            "{} is at its memory limit of {}: {} refaults/s, {} major faults/s{stalled}{}{free}; in it: {}",
-            context.cgroup_name(&group.id),
+            "{name} is at its memory limit of {}: {} refaults/s, {} major faults/s{stalled}{}{free}; in it: {tasks}",
             bytes(limit),
             rate(refaults),
             rate(faults),
             time.describe(),
-            describe_members(context, members, &group.id, page_wait_weight),
         );
         let (value, threshold, unit) = match (by_stall, by_rate && returning) {
             (true, _) => (stall.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
@@ -202,7 +202,17 @@ impl<'a> CgroupThrashing<'a> {
                 evidence_optional("reclaiming_threads", time.if_delay_accounting(context, time.reclaiming)),
                 evidence_optional("psi_memory_some_ratio", stall),
                 evidence_optional("host_psi_memory_some_ratio", context.interval.pressure.memory_some.map(|share| share.0)),
-            ],
+            ]
+            .into_iter()
+            .chain(evidence_chain([
+                ChainLink::new(format!("{tasks}{}", time.describe()), "/proc/PID/cgroup, major faults of the threads"),
+                ChainLink::new(
+                    format!("{name}: {} refaults/s, {} major faults/s", rate(refaults), rate(faults)),
+                    "memory.stat of the cgroup",
+                ),
+                ChainLink::new(format!("its memory limit of {}", bytes(limit)), "memory.max, or memory.limit_in_bytes (v1)"),
+            ]))
+            .collect(),
             explained_share: (time.waiting_threads() / context.cpu_count()).min(1.0),
         })
     }

@@ -3,13 +3,14 @@
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::percent;
 use crate::findings::formatting::{bytes, plural, significant_digits};
-use crate::findings::page_waits::{top_major_faulters, waits_for_page};
+use crate::findings::page_waits::{list_major_faulters, top_major_faulters, waits_for_page};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_optional};
 use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
 use crate::findings::rules::memory::cgroup_thrashing::{
     at_limit_clause, cgroups_at_limit, groups_at_limit, is_pressure_of_limit,
 };
+use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;
 use crate::interval::delays::DelaySpan;
 use crate::units::{PerSecond, Ratio, reaches_threshold};
@@ -127,6 +128,8 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     };
     let available_share = memory.and_then(|memory| Ratio::new(memory.available?.0 as f64, memory.total?.0 as f64));
     let is_plentiful = available_share.is_some_and(|share| share.0 >= PLENTIFUL_AVAILABLE_SHARE);
+    let faulters = list_major_faulters(context, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
+    let faults = (!faulters.is_empty()).then(|| ChainLink::new(format!("major faults: {faulters}"), "/proc/PID/stat (majflt)"));
     // The stall may be that of a cgroup at its limit.
     let may_be_limited = !limited.is_empty() || context.interval.newer.cgroups.is_err();
     let only_cache = is_plentiful && !(by_pressure && may_be_limited);
@@ -159,7 +162,16 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
             evidence_optional("thrashing_threads", delayed_threads(context, |span| span.thrashing)),
             evidence_optional("direct_scans_per_second", memory.and_then(|m| m.scanned_direct).map(|r| r.0)),
             evidence_optional("available_bytes", memory.and_then(|m| m.available).map(|b| b.0 as f64)),
-        ],
+        ]
+        .into_iter()
+        .chain(evidence_chain(faults.into_iter().chain([
+            ChainLink::new(
+                format!("{} pages per second read again", significant_digits(again)),
+                "/proc/vmstat (workingset_refault, pgmajfault)",
+            ),
+            ChainLink::new(format!("memory of the host{available}"), "/proc/meminfo (MemAvailable)"),
+        ])))
+        .collect(),
         explained_share: some.unwrap_or(0.0).min(1.0),
     })
 }

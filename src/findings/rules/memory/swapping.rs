@@ -2,9 +2,10 @@
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::bytes;
-use crate::findings::page_waits::{top_major_faulters, waits_for_page};
+use crate::findings::page_waits::{list_major_faulters, top_major_faulters, waits_for_page};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_optional};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::interval::blocked_threads::BlockedThread;
 use crate::units::Ratio;
 
@@ -54,6 +55,8 @@ fn swapping(context: &RuleContext) -> Vec<Candidate> {
     };
     let coming_back = memory.major_faults.filter(|_| into >= limit).map_or(0.0, |rate| rate.0);
     let label = top_major_faulters(context, coming_back);
+    let faulters = list_major_faulters(context, coming_back);
+    let faults = (!faulters.is_empty()).then(|| ChainLink::new(format!("major faults: {faulters}"), "/proc/PID/stat (majflt)"));
     vec![Candidate {
         severity: if into >= limit && !is_cheap(context) { Severity::Warning } else { Severity::Note },
         subject: Subject::Host,
@@ -66,7 +69,13 @@ fn swapping(context: &RuleContext) -> Vec<Candidate> {
             evidence_optional("swapped_out_bytes_per_second", memory.swapped_out.map(|rate| rate.0)),
             evidence_optional("major_faults_per_second", memory.major_faults.map(|rate| rate.0)),
             evidence_optional("swap_free_bytes", memory.swap_free.map(|free| free.0 as f64)),
-        ],
+        ]
+        .into_iter()
+        .chain(evidence_chain(faults.into_iter().chain([ChainLink::new(
+            format!("swap: {}/s in, {}/s out{left}", bytes(into), bytes(out)),
+            "/proc/vmstat (pswpin, pswpout), /proc/meminfo",
+        )])))
+        .collect(),
         explained_share: 0.0,
     }]
 }

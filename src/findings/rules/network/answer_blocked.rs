@@ -4,7 +4,10 @@ use crate::findings::finding::{Kind, Severity};
 use crate::findings::formatting::{duration, lossy_name, plural};
 use crate::findings::remote_end_waits::{RemoteEndWait, remote_end_waits};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::sample::network::waiting_connections::ConnectionWait;
 
 pub const ANSWER_BLOCKED: Rule = Rule {
@@ -81,7 +84,19 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
             evidence_optional("longest_earlier_answer_seconds", wait.longest_answer()),
             evidence_text("processes", wait.describe_waiters().as_str()),
             server.map_or(evidence_optional("server", None), |(_, name)| evidence_text("server", name.clone())),
-        ],
+        ]
+        .into_iter()
+        .chain(evidence_chain([
+            ChainLink::new(
+                format!("{}: {}", wait.processes(), plural(f64::from(wait.threads()), "thread waits", "threads wait")),
+                "the system calls and descriptors of its threads",
+            ),
+            ChainLink::new(
+                format!("{}{whose}: no answer for {}", wait.address(), duration(seconds)),
+                "tcp_info (last_data_sent, last_data_recv)",
+            ),
+        ]))
+        .collect(),
         explained_share: 0.0,
     }
 }

@@ -7,7 +7,8 @@ use crate::findings::formatting::{duration, plural};
 use crate::findings::network_scope::NetworkScope;
 use crate::findings::remote_end_waits::{RemoteEndWait, remote_end_waits};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_text};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::sample::network::waiting_connections::ConnectionWait;
 
 pub const CONNECT_BLOCKED: Rule = Rule {
@@ -104,7 +105,13 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait, sockets: &[SocketAddr]
             evidence_number("blocked_seconds", seconds),
             evidence_number("retries", f64::from(wait.retries())),
             evidence_text("processes", wait.describe_waiters().as_str()),
-        ],
+        ]
+        .into_iter()
+        .chain(evidence_chain([
+            ChainLink::new(wait.describe_waiters(), "the system calls and descriptors of its threads"),
+            ChainLink::new(format!("{}: does not answer connection requests", wait.address()), "sock_diag (SYN_SENT)"),
+        ]))
+        .collect(),
         explained_share: 0.0,
     }
 }

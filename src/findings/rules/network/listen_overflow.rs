@@ -6,8 +6,9 @@ use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, significant_digits};
 use crate::findings::network_scope::NetworkScope;
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional, evidence_text};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_optional, evidence_text};
 use crate::findings::syn_queue_conditions::{is_accept_queue_full, is_nearly_full};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::sample::Name;
 use crate::sample::network::Listener;
 
@@ -75,6 +76,25 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
             None => (Subject::Host, format!("accept queue of a listening socket{} (none is full right now)", scope.place())),
         },
     };
+    let address = fullest.map(|listener| listener.local_address).or_else(|| full_lately(context, scope));
+    let queue = match (fullest, address) {
+        (Some(listener), _) => {
+            format!("accept queue of {}: {} of {}", listener.local_address, listener.accept_queue, listener.backlog_limit)
+        }
+        (None, Some(address)) => format!("accept queue of {address}, not full right now"),
+        (None, None) => "accept queue of a listening socket".into(),
+    };
+    let owner = fullest.and_then(|listener| listener.owner.as_ref());
+    let accepts = owner.map(|(process, name)| {
+        ChainLink::new(format!("{} ({}) does not accept fast enough", lossy_name(name), process.pid), "the owner of the socket")
+    });
+    let chain = [
+        ChainLink::new(
+            format!("{} connections per second are dropped", significant_digits(lost)),
+            "/proc/net/netstat (ListenDrops, ListenOverflows)",
+        ),
+        ChainLink::new(queue, "sock_diag (rqueue, wqueue)"),
+    ];
     Some(Candidate {
         severity: Severity::Warning,
         subject: scope.subject(subject),
@@ -94,7 +114,10 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
             fullest
                 .and_then(|listener| listener.owner.as_ref())
                 .map_or(evidence_optional("owner", None), |(_, owner)| evidence_text("owner", owner.clone())),
-        ],
+        ]
+        .into_iter()
+        .chain(evidence_chain(chain.into_iter().chain(accepts)))
+        .collect(),
         explained_share: 0.0,
     })
 }

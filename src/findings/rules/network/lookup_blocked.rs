@@ -4,7 +4,8 @@ use crate::findings::finding::{Kind, Severity};
 use crate::findings::formatting::{duration, plural};
 use crate::findings::remote_end_waits::{RemoteEndWait, remote_end_waits};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_text};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::sample::network::waiting_connections::ConnectionWait;
 
 pub const LOOKUP_BLOCKED: Rule = Rule {
@@ -63,7 +64,16 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
             evidence_number("lookups", f64::from(wait.connections())),
             evidence_number("blocked_seconds", seconds),
             evidence_text("processes", wait.describe_waiters().as_str()),
-        ],
+        ]
+        .into_iter()
+        .chain(evidence_chain([
+            ChainLink::new(wait.describe_waiters(), "the system calls and descriptors of its threads"),
+            ChainLink::new(
+                format!("{}: name server, does not answer", wait.address()),
+                "the socket to port 53 that its threads poll",
+            ),
+        ]))
+        .collect(),
         explained_share: 0.0,
     }
 }

@@ -4,7 +4,10 @@ use crate::findings::finding::{Evidence, Kind, Severity, Subject};
 use crate::findings::formatting::{bytes, count, latency, lossy_name, multiple, percent, plural};
 use crate::findings::remote_host_limits::{LimitedBy, evaluated_rtt, limited_by};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::remote_waits::waiting_groups;
 use crate::interval::network::remote_hosts::{RemoteHostSpan, RttSpan};
 use crate::sample::Name;
@@ -82,6 +85,26 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
         plural(f64::from(remote_host.connections), "connection", "connections"),
         limited_by_clause(limit.as_ref(), remote_host),
     );
+    let connections = plural(f64::from(remote_host.connections), "connection", "connections");
+    let sender = match &remote_host.worst_process {
+        Some((id, name)) => format!("{} ({}), with the slowest of {connections}", lossy_name(name), id.pid),
+        None => connections,
+    };
+    let round_trips = format!(
+        "{}: round trips of {} = {} their minimum of {}",
+        remote_host.address,
+        latency(rtt.srtt),
+        multiple(times),
+        latency(minimum),
+    );
+    // A delay on this host is before the path, a receiver that reads slowly is behind it.
+    let cause = limited_by_clause(limit.as_ref(), remote_host);
+    let cause = cause.strip_prefix("; ").map(|cause| ChainLink::new(cause, "tcp_info, tc (rtnetlink)"));
+    let is_local = matches!(limit, Some(LimitedBy::LocalQueue { .. } | LimitedBy::LocalShaper { .. }));
+    let (before, behind) = if is_local { (cause, None) } else { (None, cause) };
+    let host = ChainLink::new(round_trips, "tcp_info (rtt, min_rtt)");
+    let chain = std::iter::once(ChainLink::new(sender, "sock_diag")).chain(before).chain([host]).chain(behind);
+    let chain = evidence_chain(chain);
     // A receiver that reads slowly is no problem of the network.
     let severity = if limit == Some(LimitedBy::ReceiveWindow) { Severity::Note } else { Severity::Warning };
     Some(Candidate {
@@ -91,7 +114,7 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
         threshold: context.thresholds.round_trip_multiple,
         unit: "ratio",
         sentence,
-        evidence: evidence(context, remote_host, rtt, limit.as_ref()),
+        evidence: evidence(context, remote_host, rtt, limit.as_ref()).into_iter().chain(chain).collect(),
         explained_share: 0.0,
     })
 }

@@ -4,8 +4,9 @@ use crate::findings::finding::{Evidence, Kind, Severity};
 use crate::findings::formatting::{bytes, lossy_name, percent, plural, significant_digits};
 use crate::findings::network_scope::NetworkScope;
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional};
 use crate::findings::thresholds::Thresholds;
+use crate::findings::wait_chain::link::ChainLink;
 use crate::interval::network::remote_hosts::RemoteHostSpan;
 use crate::interval::network::{NicSpan, QdiscSpan};
 use crate::sample::network::{Duplex, Nic};
@@ -55,7 +56,9 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
     let evaluated = if let Some(used) = used.filter(|used| *used >= thresholds.nic_busy_ratio) {
         let speed = span.link.speed_mbps.map_or_else(|| "-".into(), |mbps| mbps.to_string());
         let sentence = format!("{device}: {direction} is at {} of its {speed} Mbit/s ({})", percent(used), carried());
-        Some((used, thresholds.nic_busy_ratio, "ratio", sentence))
+        let limit =
+            ChainLink::new(format!("its link of {speed} Mbit/s: {direction} at {}", percent(used)), "/sys/class/net/IF/speed");
+        Some((used, thresholds.nic_busy_ratio, "ratio", sentence, limit))
     } else if let (true, Some(qdisc)) = (enough(shaped), &span.qdisc) {
         let most = if scope.namespace.is_none() { top_receiver(context, span) } else { None };
         let sentence = format!(
@@ -70,7 +73,8 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
                 ""
             },
         );
-        Some((qdisc.backlog_packets as f64, 0.0, "count", sentence))
+        let limit = ChainLink::new(format!("{}: {}", describe_limit(nic, qdisc), describe_backlog(qdisc)), "tc (rtnetlink)");
+        Some((qdisc.backlog_packets as f64, 0.0, "count", sentence, limit))
     } else if let (true, Some(lost)) = (enough(state.dropping_intervals(&span.id)), span.saturation) {
         let all = span.rx.packets.0 + span.tx.packets.0;
         let share = if all > 0.0 { format!(", {} of its packets", percent((lost.0 / all).min(1.0))) } else { String::new() };
@@ -80,7 +84,11 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
             significant_digits(lost.0),
             carried()
         );
-        Some((lost.0, thresholds.nic_saturation_per_second, "per_second", sentence))
+        let limit = ChainLink::new(
+            format!("{} packets per second are lost in the interface{share}", significant_digits(lost.0)),
+            "/sys/class/net/IF/statistics",
+        );
+        Some((lost.0, thresholds.nic_saturation_per_second, "per_second", sentence, limit))
     } else {
         filtered(thresholds, span).map(|(lost, share)| {
             let sentence = format!(
@@ -89,10 +97,25 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
                 percent(share),
                 carried()
             );
-            (lost, thresholds.nic_saturation_per_second, "per_second", sentence)
+            let limit = ChainLink::new(
+                format!("its ingress filters drop {} packets per second", significant_digits(lost)),
+                "tc (rtnetlink)",
+            );
+            (lost, thresholds.nic_saturation_per_second, "per_second", sentence, limit)
         })
     };
-    let (value, threshold, unit, sentence) = evaluated?;
+    let (value, threshold, unit, sentence, limit) = evaluated?;
+    let top = if scope.namespace.is_none() { top_host(context, span) } else { None };
+    let sender = top.and_then(|host| {
+        let (process, name) = host.worst_process.as_ref()?;
+        Some(ChainLink::new(
+            format!("{} ({})", lossy_name(name), process.pid),
+            "sock_diag: the owner of the slowest of these connections",
+        ))
+    });
+    let receiver = top.map(|host| ChainLink::new(format!("most of it to {}", host.address), "tcp_info (bytes_acked)"));
+    let chain = [ChainLink::new(format!("{device}: {}", carried()), "/proc/net/dev"), limit];
+    let chain = evidence_chain(sender.into_iter().chain(chain).chain(receiver));
     Some(Candidate {
         severity: Severity::Warning,
         subject: scope.nic_subject(&span.id),
@@ -100,7 +123,7 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
         threshold,
         unit,
         sentence,
-        evidence: nic_evidence(span),
+        evidence: nic_evidence(span).into_iter().chain(chain).collect(),
         explained_share: 0.0,
     })
 }
@@ -126,15 +149,19 @@ const MIN_RECEIVER_SHARE: f64 = 0.5;
 
 /// `; most of it to 192.0.2.7`, with the process where it is known.
 fn top_receiver(context: &RuleContext, span: &NicSpan) -> Option<String> {
+    let top = top_host(context, span)?;
+    let process = top.worst_process.as_ref();
+    let process = process.map_or_else(String::new, |(id, name)| format!(" from {} ({})", lossy_name(name), id.pid));
+    Some(format!("; most of it{process} to {}", top.address))
+}
+
+/// The remote host that receives most of what the interface sends.
+fn top_host<'a>(context: &RuleContext<'a>, span: &NicSpan) -> Option<&'a RemoteHostSpan> {
     let rows = &context.state.remote_hosts()?.rows;
     let sent = |host: &RemoteHostSpan| host.kilobytes_out.map_or(0.0, |rate| rate.0);
     let here = rows.iter().filter(|host| host.ifindex == Some(span.id.ifindex) && !host.local);
     let top = here.max_by(|a, b| sent(a).total_cmp(&sent(b)))?;
-    (sent(top) >= span.tx.kilobytes.0 * MIN_RECEIVER_SHARE && sent(top) > 0.0).then(|| {
-        let process = top.worst_process.as_ref();
-        let process = process.map_or_else(String::new, |(id, name)| format!(" from {} ({})", lossy_name(name), id.pid));
-        format!("; most of it{process} to {}", top.address)
-    })
+    (sent(top) >= span.tx.kilobytes.0 * MIN_RECEIVER_SHARE && sent(top) > 0.0).then_some(top)
 }
 
 /// A clause for receive drops that are not the interface's: the backlog of a CPU was full (softnet).

@@ -7,7 +7,10 @@ use crate::findings::finding::{Evidence, Kind, Severity};
 use crate::findings::formatting::{bytes, duration, lossy_name, plural};
 use crate::findings::remote_end_waits::{RemoteEndWait, remote_end_waits};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::sample::network::waiting_connections::ConnectionWait;
 
 pub const SEND_BLOCKED: Rule = Rule {
@@ -89,7 +92,17 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
             bytes(wait.queued_bytes() as f64),
             describe_cause(wait),
         ),
-        evidence: evidence(wait, seconds),
+        evidence: evidence(wait, seconds)
+            .into_iter()
+            .chain(evidence_chain([
+                ChainLink::new(wait.describe_waiters(), "the system calls and descriptors of its threads"),
+                ChainLink::new(
+                    format!("connections to {}: {} not acknowledged", wait.address(), bytes(wait.queued_bytes() as f64)),
+                    "sock_diag (wqueue)",
+                ),
+                ChainLink::new(describe_cause(wait), "tcp_info"),
+            ]))
+            .collect(),
         explained_share: 0.0,
     }
 }

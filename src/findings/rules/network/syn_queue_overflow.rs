@@ -4,8 +4,11 @@ use crate::findings::finding::{Evidence, Kind, Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent, plural, significant_digits};
 use crate::findings::network_scope::NetworkScope;
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
 use crate::findings::syn_queue_conditions::{dropped_rate, syn_queue_full_rate};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::sample::Name;
 use crate::sample::network::SynQueue;
 
@@ -83,7 +86,14 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
             describe_fate(cookies, dropped, finished),
             describe_cause(cause, queue)
         ),
-        evidence: evidence(scope, queue, finished),
+        evidence: evidence(scope, queue, finished)
+            .into_iter()
+            .chain(evidence_chain([
+                ChainLink::new(describe_cause(cause, queue), "the requests in the queue (sock_diag), TcpExtSyncookies"),
+                ChainLink::new(describe_queue(queue, &scope.place()), "sock_diag, net.core.somaxconn"),
+                ChainLink::new(describe_fate(cookies, dropped, finished), "/proc/net/netstat"),
+            ]))
+            .collect(),
         explained_share: 0.0,
     })
 }

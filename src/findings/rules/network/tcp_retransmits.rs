@@ -7,7 +7,10 @@ use crate::findings::formatting::{lossy_name, percent, significant_digits};
 use crate::findings::network_scope::NetworkScope;
 use crate::findings::nic_conditions::{MIN_LOCAL_DROP_SHARE, dropped_segments};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::ids::ProcessId;
 use crate::interval::network::NicSpan;
 use crate::interval::network::remote_hosts::RemoteHostSpan;
@@ -103,6 +106,18 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
             .map(|(host, rate)| TopHost::new(host.address, host.process.as_ref(), rate.0)),
     };
     let most = top.as_ref().map(|top| top.describe(again.0)).unwrap_or_default();
+    let sender = top.as_ref().and_then(|top| top.process).map(|(id, name)| {
+        ChainLink::new(format!("{} ({})", lossy_name(name), id.pid), "the owner of the connections (sock_diag)")
+    });
+    let again_words = format!("{} segments per second sent again, {}", significant_digits(again.0), percent(share.0));
+    let drops = dropper.as_ref().map(|(nic, dropped)| {
+        let what = format!("queueing discipline of {nic}: {} packets per second dropped", significant_digits(*dropped));
+        ChainLink::new(what, "tc (rtnetlink)")
+    });
+    let receiver =
+        top.as_ref().map(|top| ChainLink::new(format!("most of them to {}", top.address), "tcp_info (total_retrans)"));
+    let segments = [ChainLink::new(again_words, "/proc/net/snmp (RetransSegs)")];
+    let chain = evidence_chain(sender.into_iter().chain(segments).chain(drops).chain(receiver));
     Some(Candidate {
         severity: Severity::Warning,
         subject: scope.subject(Subject::Host),
@@ -127,7 +142,10 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
             evidence_optional("top_remote_host_retransmitted_per_second", top.as_ref().map(|top| top.rate)),
             top.and_then(|top| top.process)
                 .map_or(evidence_optional("top_process", None), |(_, name)| evidence_text("top_process", name.clone())),
-        ],
+        ]
+        .into_iter()
+        .chain(chain)
+        .collect(),
         explained_share: 0.0,
     })
 }

@@ -1,10 +1,13 @@
 //! Rule udp-overflow: datagrams arrive faster than they are read.
 
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::{lossy_name, percent, significant_digits};
+use crate::findings::formatting::{bytes, lossy_name, percent, significant_digits};
 use crate::findings::network_scope::NetworkScope;
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rule_context::{
+    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+};
+use crate::findings::wait_chain::link::ChainLink;
 use crate::sample::network::UdpSocket;
 use crate::units::PerSecond;
 
@@ -48,6 +51,16 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
     let socket = scope.top_udp_socket();
     let owner = socket.and_then(|(socket, _)| socket.owner.as_ref());
     let sum = |a: Option<PerSecond>, b: Option<PerSecond>| (a.is_some() || b.is_some()).then(|| rate(a) + rate(b));
+    let datagrams = format!("{} datagrams per second are dropped", significant_digits(lost));
+    let buffer = socket.map(|(socket, _)| {
+        let what = format!("receive buffer of {}: {}", socket.local_address, bytes(socket.queued_bytes as f64));
+        ChainLink::new(what, "/proc/net/udp (rx_queue, drops)")
+    });
+    let reader = owner.map(|(process, name)| {
+        ChainLink::new(format!("{} ({}) does not read fast enough", lossy_name(name), process.pid), "the owner of the socket")
+    });
+    let datagrams = [ChainLink::new(datagrams, "/proc/net/snmp (RcvbufErrors)")];
+    let chain = evidence_chain(datagrams.into_iter().chain(buffer).chain(reader));
     Some(Candidate {
         severity: Severity::Warning,
         subject: scope.subject(Subject::Host),
@@ -72,7 +85,10 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
             owner.map_or(evidence_optional("owner", None), |(_, name)| evidence_text("owner", name.clone())),
             evidence_optional("socket_drops_per_second", socket.and_then(|(_, rate)| rate).map(|rate| rate.0)),
             evidence_optional("socket_queue_bytes", socket.map(|(socket, _)| socket.queued_bytes as f64)),
-        ],
+        ]
+        .into_iter()
+        .chain(chain)
+        .collect(),
         explained_share: 0.0,
     })
 }

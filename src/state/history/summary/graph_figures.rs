@@ -14,6 +14,8 @@ pub enum GraphFigure {
     CpuTime(CpuTime),
     /// Busy share, 0 … 1
     CpuBusy(CpuId),
+    /// The same of the busiest CPU
+    BusiestCpu,
     /// Average number of threads
     Threads(ThreadState),
     /// Share of the memory or of swap, 0 … 1
@@ -182,6 +184,7 @@ impl IntervalSummary {
         match figure {
             GraphFigure::CpuTime(time) => self.cpu_time().map(|shares| time.of(shares)),
             GraphFigure::CpuBusy(id) => self.cpu_busy(*id),
+            GraphFigure::BusiestCpu => self.busiest_cpu(),
             GraphFigure::Threads(state) => self.threads.map(|counts| state.of(counts)),
             GraphFigure::Memory(share) => self.memory.get(*share as usize).copied().flatten(),
             GraphFigure::DiskAwait(id, operation) => self.disk_await(*id, *operation),
@@ -207,6 +210,9 @@ impl IntervalSummary {
             if let Some(busy) = self.cpu_busy(id) {
                 add(GraphFigure::CpuBusy(id), busy);
             }
+        }
+        if let Some(busy) = self.busiest_cpu() {
+            add(GraphFigure::BusiestCpu, busy);
         }
         if let Some(counts) = self.threads {
             ThreadState::ALL.into_iter().for_each(|state| add(GraphFigure::Threads(state), state.of(counts)));
@@ -255,7 +261,7 @@ impl IntervalSummary {
 
     /// About as many figures as `each_graph_figure` has, without the unbounded ones.
     pub(in crate::state) fn graph_figure_count(&self) -> usize {
-        let host = CpuTime::ALL.len() + ThreadState::ALL.len() + StalledOn::ALL.len() + MemoryShare::ALL.len() + 1;
+        let host = CpuTime::ALL.len() + ThreadState::ALL.len() + StalledOn::ALL.len() + MemoryShare::ALL.len() + 2;
         host + self.cpus.len() + 4 * self.disks.len() + 2 * self.nics.len()
     }
 

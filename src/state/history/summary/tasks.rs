@@ -11,14 +11,14 @@ use crate::units::Ratio;
 const MAX_PROCESSES: usize = 48;
 
 /// Each summary keeps the most active threads, and those whose pages were opened last.
-const MAX_ACTIVE_THREADS: usize = 16;
+const MAX_ACTIVE_THREADS: usize = 32;
 const MAX_FOLLOWED_THREADS: usize = 8;
 
 /// Lock waits are of little weight: most are of idle workers.
 const LOCK_WEIGHT: f32 = 0.02;
 
 /// Of threads, those that use CPU time are listed: many that wait must not displace them.
-const THREAD_CPU_WEIGHT: f32 = 10.0;
+const THREAD_CPU_WEIGHT: f32 = 100.0;
 
 /// The task of the open page, of which each interval keeps the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,9 @@
 use std::net::Ipv4Addr;
 
 use super::super::connection::TcpTimer;
+use super::super::host_entry::MIN_SEGMENTS_FOR_RTT;
 use super::*;
+use crate::units::Counter;
 
 const SECOND: u64 = 1_000_000_000;
 
