@@ -61,6 +61,14 @@ impl LatencyStatus {
         !self.provisional && !self.from_calm_time
     }
 
+    /// The same status with the await of another interval: of a span, say.
+    pub fn over(self, interval: &Interval) -> LatencyStatus {
+        let span = interval.disk(self.disk);
+        let r#await = span.and_then(|span| span.operations().find(|(operation, _)| *operation == self.operation)?.1.r#await);
+        let multiple = r#await.filter(|_| self.baseline.0 > 0.0).map(|r#await| r#await.0 / self.baseline.0);
+        LatencyStatus { multiple, ..self }
+    }
+
     /// How the baseline is known: the word in evidence.
     pub fn basis(&self) -> &'static str {
         match self {

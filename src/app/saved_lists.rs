@@ -37,7 +37,7 @@ pub struct SavedLists {
 
 /// What was chosen in the last run, as far as it can be read.
 pub fn load() -> SavedLists {
-    with_timeout(TIMEOUT, || Some(read(&path(&store()?)?))).ok().flatten().unwrap_or_default()
+    with_timeout(TIMEOUT, || read(&path(&store()?)?)).ok().flatten().unwrap_or_default()
 }
 
 impl SavedLists {
@@ -59,13 +59,11 @@ pub struct ListsWriter {
     known: SavedLists,
     /// What was chosen before and after each change, the oldest first
     changes: Arc<Mutex<Vec<(SavedLists, SavedLists)>>>,
-    /// Held while the file is read and replaced
-    writing: Arc<Mutex<()>>,
 }
 
 impl ListsWriter {
     pub fn new(state: &State) -> ListsWriter {
-        ListsWriter { known: SavedLists::chosen_in(state), changes: Arc::default(), writing: Arc::default() }
+        ListsWriter { known: SavedLists::chosen_in(state), changes: Arc::default() }
     }
 
     /// Replaces in the file what has changed, on a thread of its own. The demo replaces nothing.
@@ -74,12 +72,12 @@ impl ListsWriter {
             return;
         }
         self.note_change(SavedLists::chosen_in(state));
-        let (changes, writing) = (Arc::clone(&self.changes), Arc::clone(&self.writing));
+        let changes = Arc::clone(&self.changes);
         // Nothing is lost but the choice.
         let _ = spawn("save lists", move || {
             let store = store()?;
             store.make_directory().ok()?;
-            write_changes(&path(&store)?, &changes, &writing).ok()
+            write_changes(&path(&store)?, &changes).ok()
         });
     }
 
@@ -89,18 +87,26 @@ impl ListsWriter {
     }
 }
 
-/// Makes the changes that no other thread has made, in their order.
-fn write_changes(path: &Path, changes: &Mutex<Vec<(SavedLists, SavedLists)>>, writing: &Mutex<()>) -> io::Result<()> {
-    let _only_writer = writing.lock().unwrap_or_else(PoisonError::into_inner);
-    let changes = std::mem::take(&mut *changes.lock().unwrap_or_else(PoisonError::into_inner));
-    if changes.is_empty() {
-        return Ok(());
+/// Makes the changes that no other thread has made, in their order. Where that fails they are made with the next change.
+fn write_changes(path: &Path, changes: &Mutex<Vec<(SavedLists, SavedLists)>>) -> io::Result<()> {
+    // Sessions exclude each other from reading to writing: the lock of their directory ends with this descriptor.
+    let directory = File::open(path.parent().unwrap_or(path))?;
+    directory.lock()?;
+    let pending = std::mem::take(&mut *changes.lock().unwrap_or_else(PoisonError::into_inner));
+    let Some((_, chosen)) = pending.last() else { return Ok(()) };
+    // A file that is missing or damaged is replaced by all that this session chose.
+    let saved = read(path).map_or_else(
+        || chosen.clone(),
+        |mut saved| {
+            pending.iter().for_each(|(before, after)| saved.change(before, after.clone()));
+            saved
+        },
+    );
+    let written = write(path, &saved);
+    if written.is_err() {
+        changes.lock().unwrap_or_else(PoisonError::into_inner).splice(..0, pending);
     }
-    let mut saved = read(path);
-    for (before, after) in changes {
-        saved.change(&before, after);
-    }
-    write(path, &saved)
+    written
 }
 
 impl SavedLists {
@@ -150,11 +156,12 @@ fn path(store: &BaselineStore) -> Option<PathBuf> {
     Some(store.path().parent()?.join("lists.toml"))
 }
 
-fn read(path: &Path) -> SavedLists {
+/// `None` if it is missing, or is not such a file.
+fn read(path: &Path) -> Option<SavedLists> {
     let mut text = String::new();
     let is_file = fs::metadata(path).is_ok_and(|facts| facts.is_file());
     let read = File::open(path).ok().filter(|_| is_file).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text).ok());
-    read.and_then(|_| toml::from_str(&text).ok()).unwrap_or_default()
+    read.and_then(|_| toml::from_str(&text).ok())
 }
 
 fn write(path: &Path, saved: &SavedLists) -> io::Result<()> {
@@ -171,10 +178,10 @@ mod tests {
     use crate::state::TaskList;
 
     #[test]
-    fn lists_are_read_back_and_a_damaged_file_is_the_default() {
+    fn lists_are_read_back_unless_the_file_is_damaged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lists.toml");
-        assert_eq!(read(&path), SavedLists::default(), "no file");
+        assert_eq!(read(&path), None, "no file");
         for task_rows in [TaskRows::default(), TaskRows::Cgroups(TaskList::TreeWithThreads)] {
             let hidden_columns: ColumnChoices = [("disk".to_owned(), ["×base".to_owned(), "op".to_owned()].into())].into();
             let shown_columns: ColumnChoices = [("tasks".to_owned(), ["PRI".to_owned()].into())].into();
@@ -182,13 +189,13 @@ mod tests {
             let theme = Some("dark".to_owned());
             let saved = SavedLists { task_rows, theme, hidden_columns, shown_columns, hidden_panes };
             write(&path, &saved).unwrap();
-            assert_eq!(read(&path), saved);
+            assert_eq!(read(&path), Some(saved));
         }
         for damaged in [&b"hidden-columns = 3"[..], b"task-rows = 'x'", b"\xff", b"[[["] {
             fs::write(&path, damaged).unwrap();
-            assert_eq!(read(&path), SavedLists::default());
+            assert_eq!(read(&path), None);
         }
-        assert_eq!(read(directory.path()), SavedLists::default(), "a directory");
+        assert_eq!(read(directory.path()), None, "a directory");
     }
 
     /// Two sessions read the same file; each changes something else, the older one last.
@@ -201,13 +208,13 @@ mod tests {
         };
         let loaded = SavedLists { hidden_columns: names("disk", &["op", "base"]), ..SavedLists::default() };
         write(&path, &loaded).unwrap();
-        let session = || ListsWriter { known: read(&path), changes: Arc::default(), writing: Arc::default() };
+        let session = || ListsWriter { known: read(&path).unwrap_or_default(), changes: Arc::default() };
         let (mut older, mut newer) = (session(), session());
         let save = |session: &mut ListsWriter, change: &dyn Fn(&mut SavedLists)| {
             let mut chosen = session.known.clone();
             change(&mut chosen);
             session.note_change(chosen);
-            write_changes(&path, &session.changes, &session.writing).unwrap();
+            write_changes(&path, &session.changes).unwrap();
         };
         save(&mut older, &|lists| lists.theme = Some("dark".to_owned()));
         save(&mut newer, &|lists| {
@@ -227,26 +234,42 @@ mod tests {
             shown_columns: names("tasks", &["PRI"]),
             hidden_panes: names("overview", &["network"]),
         };
-        assert_eq!(read(&path), expected);
+        assert_eq!(read(&path), Some(expected));
         save(&mut older, &|lists| lists.hidden_columns = ColumnChoices::default());
-        assert_eq!(read(&path).hidden_columns, names("disk", &["queue"]));
+        assert_eq!(read(&path).unwrap().hidden_columns, names("disk", &["queue"]));
+    }
+
+    #[test]
+    fn changes_that_cannot_be_written_are_made_with_the_next_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lists.toml");
+        let mut session = ListsWriter { known: SavedLists::default(), changes: Arc::default() };
+        session.note_change(SavedLists { theme: Some("dark".to_owned()), ..SavedLists::default() });
+        fs::create_dir(&path).unwrap();
+        write_changes(&path, &session.changes).unwrap_err();
+        fs::remove_dir(&path).unwrap();
+        write(&path, &SavedLists { task_rows: TaskRows::Cgroups(TaskList::TreeWithThreads), ..SavedLists::default() }).unwrap();
+        write_changes(&path, &session.changes).unwrap();
+        let saved = read(&path).unwrap();
+        assert_eq!(saved.theme.as_deref(), Some("dark"));
+        assert_eq!(saved.task_rows, TaskRows::Cgroups(TaskList::TreeWithThreads), "of another session");
     }
 
     #[test]
     fn changes_that_are_pending_are_made_in_their_order() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lists.toml");
-        let mut session = ListsWriter { known: SavedLists::default(), changes: Arc::default(), writing: Arc::default() };
+        let mut session = ListsWriter { known: SavedLists::default(), changes: Arc::default() };
         for theme in ["dark", "light", "mono"] {
             session.note_change(SavedLists { theme: Some(theme.to_owned()), ..SavedLists::default() });
         }
-        write_changes(&path, &session.changes, &session.writing).unwrap();
+        write_changes(&path, &session.changes).unwrap();
         fs::remove_file(&path).unwrap();
-        write_changes(&path, &session.changes, &session.writing).unwrap();
+        write_changes(&path, &session.changes).unwrap();
         assert!(!path.exists(), "nothing was left to change");
         session.note_change(SavedLists { theme: Some("dark".to_owned()), ..SavedLists::default() });
         session.note_change(SavedLists { theme: Some("mono".to_owned()), ..SavedLists::default() });
-        write_changes(&path, &session.changes, &session.writing).unwrap();
-        assert_eq!(read(&path).theme.as_deref(), Some("mono"));
+        write_changes(&path, &session.changes).unwrap();
+        assert_eq!(read(&path).unwrap().theme.as_deref(), Some("mono"));
     }
 }

@@ -57,7 +57,7 @@ impl SavedScreens {
         self.running += 1;
         let job = move || {
             let notice = match save_files(Path::new(""), &stem, &screen) {
-                Ok(stem) => Notice::new(format!("screen saved: {stem}.txt, {stem}.ansi, {stem}.svg")),
+                Ok(stem) => Notice::new(format!("screen saved: {stem}.txt, .ansi, .svg")),
                 Err((path, error)) => Notice::failure(format!("cannot save the screen: {}: {error}", path.display())),
             };
             // The receiver is gone only when the program ends.

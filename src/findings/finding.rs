@@ -243,7 +243,7 @@ pub struct Finding {
     pub subject: Subject,
     /// Start of the first interval that showed it
     pub since: Instant,
-    /// End of the interval that its sentence, value and evidence are those of: an active finding outlasts intervals that do not show it
+    /// End of the interval that its sentence, value and evidence are those of: an active finding outlasts intervals that do not show it at its severity
     pub figures_at: Instant,
     /// End time; `None` while it is active
     pub until: Option<Instant>,

@@ -9,10 +9,9 @@ use crate::sample::waits::{Syscall, WaitClass};
 /// Share of all major faults from which a process is named.
 const MIN_NAMED_SHARE: f64 = 0.1;
 
-/// `; most major faults: python3 (6 processes) 1080/s, …`: processes that wait for pages from storage.
-pub fn top_major_faulters(context: &RuleContext, faults: f64) -> String {
-    let faulters = list_major_faulters(context, faults);
-    if faulters.is_empty() { faulters } else { format!("; most major faults: {faulters}") }
+/// `; most major faults: fio (4 processes) 3200/s`; empty without faulters.
+pub fn major_faults_clause(faulters: &str) -> String {
+    if faulters.is_empty() { String::new() } else { format!("; most major faults: {faulters}") }
 }
 
 /// `fio (4 processes) 3200/s, app (4711) 12.0/s`; empty without one that has a significant part of these major faults per second.

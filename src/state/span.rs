@@ -6,7 +6,7 @@ use super::State;
 use super::event::Effect;
 use super::notice::Notice;
 use super::playback::Playback;
-use crate::findings::Evaluation;
+use crate::findings::{Evaluation, Finding};
 use crate::interval::Interval;
 use crate::sample::Instant;
 
@@ -73,7 +73,10 @@ impl State {
         let mut shown = Evaluation { ended: Vec::new(), ..cursor.clone() };
         // One interval has its own waits and findings.
         if intervals > 1 {
-            shown.active = self.finding_history.during(from, to).into();
+            let during = self.finding_history.during(from, to).into_iter();
+            // They are those of the span, whenever they were last shown in it.
+            shown.active = during.map(|finding| Finding { figures_at: to, ..finding }).collect::<Vec<_>>().into();
+            shown.latency_statuses = shown.latency_statuses.iter().map(|status| status.over(&interval)).collect();
             shown.interval = interval;
         }
         self.playback.current = Some(shown);

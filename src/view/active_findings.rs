@@ -88,7 +88,7 @@ fn consequence_line(evaluation: &Evaluation, finding: &Finding, width: u16) -> S
     line.with(words, StyleRole::Dim).truncated(usize::from(width))
 }
 
-/// The headline; of a finding that this interval does not show, how old its figures are.
+/// The headline, and how old its figures are if the interval does not show the finding at its severity.
 fn current_headline(evaluation: &Evaluation, finding: &Finding, cells: usize) -> String {
     let age = figures_age(finding, evaluation.interval.at());
     let age = age.map_or_else(String::new, |age| format!(" ({age} ago)"));
@@ -195,15 +195,21 @@ fn wrap_safe(words: String, cells: usize, lines: usize) -> Vec<String> {
 /// Intervals that an all-clear needs; a finding needs as many.
 const MIN_INTERVALS: usize = 2;
 
-/// Whether there are too few intervals for an all-clear.
-pub fn is_measuring(state: &State) -> bool {
-    state.setup.source == Source::Live && state.graphs.history.len() < MIN_INTERVALS
+/// What is said in place of an all-clear while there are too few intervals for one: live of the time since the start, in a recording at
+/// its beginning.
+pub fn too_early(state: &State) -> Option<&'static str> {
+    let is_first = || state.timeline.position.as_ref().is_some_and(|position| position.index + 1 < MIN_INTERVALS);
+    match state.setup.source {
+        Source::Live => (state.graphs.history.len() < MIN_INTERVALS).then_some("measuring …"),
+        Source::Replay { .. } | Source::Pipe { .. } => is_first().then_some("first interval: too early for an all-clear"),
+        Source::Host { .. } => None,
+    }
 }
 
 fn no_findings(state: &State, pane: &mut Pane) {
     let Some(evaluation) = state.current() else { return };
-    if is_measuring(state) {
-        pane.line(0, ("  measuring …", StyleRole::Bold));
+    if let Some(words) = too_early(state) {
+        pane.line(0, (safe!("  {words}"), StyleRole::Bold));
         return;
     }
     if state.playback.is_provisional {

@@ -23,7 +23,7 @@ pub fn finding_time(state: &State, finding: &Finding, now: Instant) -> SafeText 
     }
 }
 
-/// How old the figures of an active finding are, if the interval that ends now does not show it: `2 s`.
+/// How old the figures of an active finding are, if the interval that ends now does not show it at its severity: `2 s`.
 pub fn figures_age(finding: &Finding, now: Instant) -> Option<String> {
     let seconds = now.seconds_since(finding.figures_at);
     (finding.until.is_none() && seconds >= MIN_AGE_SECONDS).then(|| time::duration(seconds))

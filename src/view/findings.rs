@@ -6,7 +6,7 @@
 //! ```
 
 use super::ScreenView;
-use super::active_findings::is_measuring;
+use super::active_findings::too_early;
 use super::details;
 use super::displayed_time;
 use super::finding_time::finding_time;
@@ -56,7 +56,7 @@ fn numbers(state: &State, evaluation: &Evaluation) -> SafeText {
     let now = evaluation.active.len();
     let before = state.rows().iter().filter(|row| matches!(row, Row::EndedFinding(_))).count();
     match (now, before) {
-        (0, 0) if is_measuring(state) => "measuring …".into(),
+        (0, 0) if let Some(words) = too_early(state) => words.into(),
         (0, 0) if state.playback.is_provisional => "evaluating …".into(),
         (0, 0) => "nothing found wrong, now or before".into(),
         (0, before) => safe!("nothing now, {before} before"),

@@ -49,6 +49,14 @@ fn replay_graphs_show_the_recording_with_a_cursor() {
     }
 }
 
+#[test]
+fn one_interval_of_a_replay_is_no_all_clear() {
+    let (first, second) = (text(&replay((80, 24), 0)), text(&replay((80, 24), 1)));
+    assert!(first.contains("first interval: too early for an all-clear"), "{first}");
+    assert!(!first.contains("nothing found wrong"), "{first}");
+    assert!(second.contains("nothing found wrong"), "{second}");
+}
+
 /// All graphs of a frame have the cursor in the column of the same time.
 #[test]
 fn the_cursor_is_in_every_graph() {

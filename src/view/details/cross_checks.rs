@@ -19,19 +19,14 @@ type Check = (&'static str, SafeText);
 
 /// The section, of a finding that is active.
 pub fn section(interval: &Interval, finding: &Finding, page: &mut Page) {
-    let checks = match &finding.subject {
+    let checks = match (finding.kind, &finding.subject) {
         _ if finding.until.is_some() => return,
-        _ if finding.kind == Kind::IdleButBlocked => of_blocked_tasks(interval),
-        Subject::Disk { .. } => of_disk(interval, finding),
-        Subject::Nic(_) | Subject::RemoteHost(_) | Subject::Socket(_) | Subject::NetworkNamespace { .. } => {
-            of_network(interval, finding)
-        }
-        Subject::Cpu(_) | Subject::Task { .. } if is_about_cpus(finding.kind) => of_cpus(interval),
-        Subject::Cgroup(_) | Subject::Host if is_about_cpus(finding.kind) => of_cpus(interval),
-        Subject::Cgroup(_) | Subject::Host if is_about_memory(finding.kind) => of_memory(interval),
-        Subject::Host if matches!(finding.kind, Kind::TcpRetransmits | Kind::NetworkLatency | Kind::UdpOverflow) => {
-            of_network(interval, finding)
-        }
+        // Its counters are those of another network namespace.
+        (_, Subject::NetworkNamespace { .. }) => return,
+        (kind, _) if is_about_cpus(kind) => of_cpus(interval),
+        (kind, _) if is_about_memory(kind) => of_memory(interval),
+        (kind, _) if is_about_network(kind) => of_network(interval, finding),
+        (_, Subject::Disk { .. }) => of_disk(interval, finding),
         _ => of_blocked_tasks(interval),
     };
     if checks.is_empty() {
@@ -77,6 +72,22 @@ fn is_about_cpus(kind: Kind) -> bool {
 
 fn is_about_memory(kind: Kind) -> bool {
     matches!(kind, Kind::MemoryPressure | Kind::Swapping | Kind::OomKill)
+}
+
+fn is_about_network(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::NicSaturated
+            | Kind::TcpRetransmits
+            | Kind::ListenOverflow
+            | Kind::SynQueueOverflow
+            | Kind::UdpOverflow
+            | Kind::NetworkLatency
+            | Kind::SendBlocked
+            | Kind::ConnectBlocked
+            | Kind::LookupBlocked
+            | Kind::AnswerBlocked
+    )
 }
 
 fn of_blocked_tasks(interval: &Interval) -> Vec<Check> {
@@ -141,9 +152,9 @@ fn of_memory(interval: &Interval) -> Vec<Check> {
     let memory = interval.memory.as_ref();
     let bytes = |value: Option<Bytes>| value.map_or_else(|| "-".into(), |value| safe!("{}", short_bytes(value.0 as f64)));
     vec![
-        ("available", bytes(memory.and_then(|memory| memory.available))),
-        ("major faults/s", rate(memory.and_then(|memory| memory.major_faults))),
-        ("refaults/s", rate(memory.and_then(|memory| memory.refaults))),
+        ("host available", bytes(memory.and_then(|memory| memory.available))),
+        ("host majflt/s", rate(memory.and_then(|memory| memory.major_faults))),
+        ("host refaults/s", rate(memory.and_then(|memory| memory.refaults))),
         ("swap in B/s", rate(memory.and_then(|memory| memory.swapped_in))),
         ("swap out B/s", rate(memory.and_then(|memory| memory.swapped_out))),
         ("PSI mem some", share(interval.pressure.memory_some)),

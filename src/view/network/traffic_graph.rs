@@ -18,6 +18,12 @@ use crate::view::widgets::area_graph::AreaGraph;
 /// Cells of the labels of a graph.
 const LABEL_WIDTH: u16 = 15;
 
+/// Bits of a KB of 1024 bytes.
+const KILOBYTE_BITS: f64 = 8192.0;
+
+/// Share of the limit that the highest value must have, so that the graph is scaled to the limit.
+const MIN_SHARE_OF_LIMIT: f64 = 0.25;
+
 /// Received above sent, on one scale.
 pub fn draw_graph(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &mut Pane) {
     let width = pane.width().saturating_sub(LABEL_WIDTH);
@@ -25,13 +31,17 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &
     let received = columns.ranges(&GraphFigure::Received(nic.id.clone()));
     let sent = columns.ranges(&GraphFigure::Sent(nic.id.clone()));
     let highest = received.iter().chain(&sent).flatten().map(|&[_, _, max]| max).fold(0.0, f32::max);
-    let top = nice_ceiling(highest.max(1.0), 1024.0);
-    let speed = nic.link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6 / 8.0 / 1024.0);
-    // What a shaper lets pass is the limit, not the speed.
-    let share = match (Shaper::new(&evaluation.interval, nic), speed) {
-        (Some(shaper), _) => format!("; now {}", shaper.rate()),
-        (None, Some(speed)) => format!(" = {}% of its speed", format_number(f64::from(top) / speed * 100.0, 4)),
-        (None, None) => String::new(),
+    let shaper = Shaper::new(&evaluation.interval, nic);
+    let speed = nic.link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6 / KILOBYTE_BITS);
+    // What a shaper lets pass is the limit, not the speed. A graph of little traffic would be empty on its scale.
+    let limit = shaper.as_ref().map_or(speed, |shaper| Some(shaper.kilobytes_per_second()));
+    let limit = limit.filter(|limit| f64::from(highest) >= limit * MIN_SHARE_OF_LIMIT);
+    let top = limit.map_or_else(|| nice_ceiling(highest.max(1.0), 1024.0), |limit| (limit as f32).max(highest));
+    let share = match (&shaper, limit, speed) {
+        (Some(shaper), ..) => format!(" = {} now", shaper.rate()),
+        (None, Some(_), _) => " = its speed".to_owned(),
+        (None, None, Some(speed)) => format!(" = {}% of its speed", format_number(f64::from(top) / speed * 100.0, 4)),
+        (None, None, None) => String::new(),
     };
     let title = [
         SafeLine::new(SafeText::from_name(&nic.id.name), StyleRole::Plain),

@@ -1,13 +1,14 @@
 //! The pane of the chain that explains the first finding: from its tasks to what limits them; of idle-but-blocked the waiting threads, the
 //! thread that they wait for, its file, and the device below. Below it what to check next.
 
-use crate::findings::{Evaluation, Kind, describe_named_holder, describe_process_group, wait_chains};
+use crate::findings::{Evaluation, Kind, WaitChain, describe_named_holder, describe_process_group, wait_chains};
 use crate::interval::Interval;
 use crate::interval::idle_blocked::kernel_locks::KernelLockGroup;
 use crate::safe;
 use crate::state::State;
 use crate::state::layout::ScreenLayout;
 use crate::view::deadlock;
+use crate::view::finding_time::figures_age;
 use crate::view::findings::rule_title;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
@@ -29,18 +30,20 @@ pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     let of_first = first.map(|finding| finding_chain_lines(finding, width)).unwrap_or_default();
     let chains = wait_chains(&evaluation.interval, &evaluation.latency_statuses);
     if !of_first.is_empty() {
-        let mut inner = pane.framed(("From the tasks to the limit", StyleRole::Bold), SafeLine::default());
+        let age = first.and_then(|finding| figures_age(finding, evaluation.interval.at()));
+        let note = age.map_or_else(SafeLine::default, |age| SafeLine::new(safe!("{age} ago"), StyleRole::Dim));
+        let mut inner = pane.framed(("From the tasks to the limit", StyleRole::Bold), note);
         let mut next = draw_lines(&mut inner, 0, of_first);
         if !chains.is_empty() {
-            inner.line(next, (WHO_WAITS, StyleRole::Bold));
+            let mut heading = SafeLine::new(WHO_WAITS, StyleRole::Bold).with("   ", StyleRole::Plain);
+            heading.append(confidence_note(&chains));
+            inner.line(next, heading);
             next = draw_lines(&mut inner, next + 1, chain_lines(evaluation, width));
         }
         next_steps(evaluation, &mut inner, next);
         return;
     }
-    let confidence = chains.first().map(|chain| chain.confidence.as_str());
-    let note = confidence.map_or_else(SafeLine::default, |word| SafeLine::new(safe!("confidence: {word}"), StyleRole::Dim));
-    let mut inner = pane.framed((WHO_WAITS, StyleRole::Bold), note);
+    let mut inner = pane.framed((WHO_WAITS, StyleRole::Bold), confidence_note(&chains));
     if chains.is_empty() {
         let words = text::wrap(&no_chain_words(evaluation), usize::from(inner.width()), 3);
         let lines = words.into_iter().map(|words| SafeLine::new(SafeText::sanitize(words), StyleRole::Dim));
@@ -53,6 +56,12 @@ pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     if first.is_some() {
         next_steps(evaluation, &mut inner, next);
     }
+}
+
+/// The confidence of the first chain.
+fn confidence_note(chains: &[WaitChain]) -> SafeLine {
+    let confidence = chains.first().map(|chain| chain.confidence.as_str());
+    confidence.map_or_else(SafeLine::default, |word| SafeLine::new(safe!("confidence: {word}"), StyleRole::Dim))
 }
 
 const WHO_WAITS: &str = "Who waits for whom";

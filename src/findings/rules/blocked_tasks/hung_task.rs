@@ -13,7 +13,7 @@ use crate::findings::rule_context::{
 use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
 use crate::findings::wait_chain::holder::syscall_name;
 use crate::findings::wait_chain::link::ChainLink;
-use crate::findings::wait_chain::named_holder::describe_named_holder;
+use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by};
 use crate::findings::wait_chain::stacks::stack_of;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::ids::{DiskId, GroupId};
@@ -129,7 +129,7 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
                 [ChainLink::new(format!("{label}{others}: {call} for {}", duration(longest_s)), "the wait channel and state")]
                     .into_iter()
                     .chain(on.strip_prefix(" on ").map(|file| ChainLink::new(file, "the descriptor of its system call")))
-                    .chain([ChainLink::new(hang_cause(context, longest), "requests in flight, /proc/mounts")]),
+                    .chain([ChainLink::new(hang_cause(context, longest), cause_known_by(context, longest))]),
             ))
             .chain(stack_of(context.interval, longest).map(|stack| evidence_text("kernel_stack", stack.as_str())))
             .chain(user_stack_of(context.interval, longest).map(|stack| evidence_text("user_stack", stack.as_str())))
@@ -170,6 +170,16 @@ fn stalled_device<'a>(context: &'a RuleContext, thread: &BlockedThread) -> Optio
 fn may_wait_for_server(context: &RuleContext, thread: &BlockedThread) -> bool {
     let is_unknown = thread.disk.is_none() && thread.mount.is_none();
     is_unknown && hung_threads(context.interval, context.thresholds).any(BlockedThread::is_non_block_storage)
+}
+
+/// How the cause is known.
+fn cause_known_by(context: &RuleContext, thread: &BlockedThread) -> &'static str {
+    let holder = holder_of_group(&context.interval.locks.kernel_holders, usize::from(thread.group));
+    match (thread.class, holder) {
+        (WaitClass::Lock, Some(holder)) => known_by(holder.field),
+        (WaitClass::Disk, _) if stalled_device(context, thread).is_some() => "/proc/diskstats",
+        _ => "inference: the wait channel, the mount, requests in flight",
+    }
 }
 
 fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {

@@ -169,7 +169,10 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
             ),
             ChainLink::new(
                 format!("throttled above the device{limited_by}"),
-                "requests in the device, and the limits of its cgroups",
+                match used_up {
+                    Some(_) => "requests in the device, and the limits of its cgroups",
+                    None => "inference: threads on storage, and few requests in the device",
+                },
             ),
             ChainLink::new(format!("{below_words} {answers}"), "/proc/diskstats"),
         ]))

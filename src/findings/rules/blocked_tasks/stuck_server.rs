@@ -10,7 +10,7 @@ use crate::findings::rule_context::{
 };
 use crate::findings::wait_chain::holder::{describe_halt, describe_process_group};
 use crate::findings::wait_chain::link::ChainLink;
-use crate::findings::wait_chain::named_holder::{describe_named_holder, named_holder_evidence};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by, named_holder_evidence};
 use crate::interval::lock_holders::LockHolder;
 use crate::interval::stuck_servers::{Halt, StuckCause, StuckServers};
 use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan};
@@ -138,7 +138,12 @@ fn evidence(context: &RuleContext, server: &StuckServers) -> Vec<Evidence> {
             chain.push(ChainLink::new(format!("{label}: {}", describe_halt(*halt)), "the state in /proc/PID/stat"));
         }
         StuckCause::Lock(queue) => {
-            chain.push(ChainLink::new(format!("{label}: {}", describe_queue(context, server, queue)), "the wait channels"));
+            let how = match (queue.kind, named_holder(context, server)) {
+                (WaitQueueKind::FileLock, _) => "/proc/locks",
+                (_, Some(holder)) => known_by(holder.field),
+                (_, None) => "the futex call of its threads",
+            };
+            chain.push(ChainLink::new(format!("{label}: {}", describe_queue(context, server, queue)), how));
         }
     }
     let mut list = vec![

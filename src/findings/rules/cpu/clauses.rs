@@ -28,11 +28,9 @@ const MAX_NAMED_GROUPS: usize = 3;
 /// CPUs that a process group uses from which a sentence names it. docs/metrics.md, "Fixed thresholds".
 const MIN_NAMED_CPUS: f64 = 0.05;
 
-/// `; most CPU time: cc1 (4711) 1.20 CPUs, postgres (64 processes) 0.50 CPU, …`: process groups, as in wait chains. Groups of one
-/// name count as one if they have several processes: the compilers of two builds.
-pub fn top_cpu_users(context: &RuleContext) -> String {
-    let users = list_top_cpu_users(context);
-    if users.is_empty() { users } else { format!("; most CPU time: {users}") }
+/// `; most CPU time: cc1 (12 processes) 1.20 CPUs`; empty without users.
+pub fn cpu_users_clause(users: &str) -> String {
+    if users.is_empty() { String::new() } else { format!("; most CPU time: {users}") }
 }
 
 /// `cc1 (12 processes) 1.20 CPUs, spin (4711) 0.50 CPU`; empty without one that uses a significant part.

@@ -6,7 +6,7 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional};
 use crate::findings::rules::blocked_tasks::kernel_lock_contention::kernel_lock_clause;
 use crate::findings::rules::cpu::affinity::affinity_saturated;
-use crate::findings::rules::cpu::clauses::{list_top_cpu_users, top_cpu_users};
+use crate::findings::rules::cpu::clauses::{cpu_users_clause, list_top_cpu_users};
 use crate::findings::rules::cpu::frequent_switches::switching_clause;
 use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
 use crate::findings::rules::cpu::priority::is_low_priority;
@@ -102,7 +102,8 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
     let low_weight = if only_low_priority { None } else { low_weight_work(context, cpu, normal, limit) };
     let may_wait = only_low_priority || low_weight.is_some();
     let critical = !may_wait && waiting >= thresholds.cpu_waiting_critical_per_cpu * context.cpu_count();
-    let most = top_cpu_users(context);
+    let users = list_top_cpu_users(context);
+    let most = cpu_users_clause(&users);
     let (starved, starved_evidence) = starved_thread(context, None);
     let work = match &low_weight {
         Some(group) => format!(" by work of low CPU weight ({group})"),
@@ -123,14 +124,20 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
         significant_digits(waiting),
         switching_clause(context, None),
     );
-    let users = list_top_cpu_users(context);
     let chain = evidence_chain(
         [
-            ChainLink::new(format!("{} runnable threads wait for a CPU", significant_digits(waiting)), "schedstat (run delay)"),
-            ChainLink::new(format!("{}: {} used", cpus(context.interval.online_cpus()), percent(taken)), "/proc/stat"),
+            ChainLink::new(
+                format!(
+                    "{}{} runnable threads wait for a CPU",
+                    if has_unseen_tasks(context) { "at least " } else { "" },
+                    significant_digits(waiting)
+                ),
+                "/proc/PID/task/TID/schedstat (run delay)",
+            ),
+            ChainLink::new(format!("{}: {} used{stolen}", cpus(context.interval.online_cpus()), percent(taken)), "/proc/stat"),
         ]
         .into_iter()
-        .chain((!users.is_empty()).then(|| ChainLink::new(format!("used by {users}"), "the scheduler's run time"))),
+        .chain((!users.is_empty()).then(|| ChainLink::new(format!("most CPU time: {users}"), "the scheduler's run time"))),
     );
     Some(Candidate {
         severity: match critical {

@@ -5,7 +5,7 @@ use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{cpu_time, percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
-use crate::findings::rules::cpu::clauses::top_cpu_users;
+use crate::findings::rules::cpu::clauses::{cpu_users_clause, list_top_cpu_users};
 use crate::interval::cpu::{CpuSpan, CpuUsage};
 use crate::interval::cpu_accounting::MIN_DIFFERENCE_CPUS;
 
@@ -111,7 +111,7 @@ fn hidden_across_cpus(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candida
         cpu_time(cpu.scheduler_busy_cpus.unwrap_or(0.0)),
         significant_digits(cpu.tick_busy_cpus),
         cpu_time(gap),
-        top_cpu_users(context),
+        cpu_users_clause(&list_top_cpu_users(context)),
     );
     candidate(context, cpu, None, gap, sentence, None)
 }

@@ -113,7 +113,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         );
         let runs_there = top.as_ref().map(|((_, label), share)| {
             ChainLink::new(
-                format!("{label} uses {} of it", percent(*share)),
+                format!("{label} uses {} of CPU {}", percent(*share), core.id.0),
                 "the scheduler's run time, /proc/PID/task/TID/stat",
             )
         });

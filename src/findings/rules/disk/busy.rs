@@ -55,6 +55,8 @@ fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
         };
         let answers = format!("answers {} in {}", operation.plural(), latency(Millis(answer.await_ms)));
         let busy_words = percent(busy.0);
+        // Requests of other operations may wait beside it.
+        let no_queue = if span.aqu_sz.is_some_and(|queue| queue > MAX_UNCONTENDED_OUTSTANDING) { "" } else { ", no queue" };
         let since_start = only_since_start(answer.status, answer.multiple);
         let at_most = significant_digits(1000.0 / answer.await_ms);
         let one_at_a_time = answer.concurrency <= MAX_UNCONTENDED_OUTSTANDING;
@@ -62,7 +64,7 @@ fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
             (false, _) => match since_start {
                 // Nothing shows whether the device is slow: it was busy all the time.
                 Some(since_start) if one_at_a_time => format!(
-                    "{device}: busy {busy_words}, no queue: {at_once} and {answers}, {since_start}, so at most {at_most}/s; \
+                    "{device}: busy {busy_words}{no_queue}: {at_once} and {answers}, {since_start}, so at most {at_most}/s; \
                      whether that is slow for this device is not known"
                 ),
                 Some(since_start) => {
@@ -79,7 +81,7 @@ fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
             ),
             // One at a time: no queue shows whether the device is slow.
             (true, false) => format!(
-                "{device}: busy {busy_words}, no queue: {at_once} and {answers}, so at most {at_most}/s; whether that is slow for \
+                "{device}: busy {busy_words}{no_queue}: {at_once} and {answers}, so at most {at_most}/s; whether that is slow for \
                  this device is not known: no baseline has been learned"
             ),
         };

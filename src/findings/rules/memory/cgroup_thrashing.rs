@@ -4,7 +4,7 @@
 use crate::findings::cgroups::{CgroupMembers, describe_members};
 use crate::findings::finding::{Severity, Subject};
 use crate::findings::formatting::significant_digits;
-use crate::findings::formatting::{bytes, percent};
+use crate::findings::formatting::{bytes, percent, plural};
 use crate::findings::page_waits::waits_for_page;
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional};
 use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
@@ -205,7 +205,10 @@ impl<'a> CgroupThrashing<'a> {
             ]
             .into_iter()
             .chain(evidence_chain([
-                ChainLink::new(format!("{tasks}{}", time.describe()), "/proc/PID/cgroup, major faults of the threads"),
+                ChainLink::new(
+                    format!("{tasks}: {} for memory", plural(time.waiting_threads(), "thread waits", "threads wait")),
+                    "/proc/PID/cgroup, wait channels and major faults of the threads",
+                ),
                 ChainLink::new(
                     format!("{name}: {} refaults/s, {} major faults/s", rate(refaults), rate(faults)),
                     "memory.stat of the cgroup",

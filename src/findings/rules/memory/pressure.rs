@@ -3,7 +3,7 @@
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::percent;
 use crate::findings::formatting::{bytes, plural, significant_digits};
-use crate::findings::page_waits::{list_major_faulters, top_major_faulters, waits_for_page};
+use crate::findings::page_waits::{list_major_faulters, major_faults_clause, waits_for_page};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_optional};
 use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
@@ -105,7 +105,8 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let pages = format!("{} pages per second were refaulted or faulted in from storage{or_swap}", significant_digits(again));
     // If the host has available memory, the stall is likely that of a cgroup at its limit.
     let limited = if scarce == Some(false) { at_limit_clause(context, again) } else { String::new() };
-    let label = top_major_faulters(context, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
+    let faulters = list_major_faulters(context, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
+    let label = major_faults_clause(&faulters);
     let psi = some.map_or_else(|| "-".into(), percent);
     let waits = |threads: f64| plural(threads, "thread waits", "threads wait");
     let only_kswapd = by_pressure && !returning && is_only_kswapd(context);
@@ -128,8 +129,14 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     };
     let available_share = memory.and_then(|memory| Ratio::new(memory.available?.0 as f64, memory.total?.0 as f64));
     let is_plentiful = available_share.is_some_and(|share| share.0 >= PLENTIFUL_AVAILABLE_SHARE);
-    let faulters = list_major_faulters(context, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
     let faults = (!faulters.is_empty()).then(|| ChainLink::new(format!("major faults: {faulters}"), "/proc/PID/stat (majflt)"));
+    let host = format!("memory of the host{available}");
+    let chain = evidence_chain(faults.into_iter().chain([
+        ChainLink::new(pages, "/proc/vmstat (workingset_refault, pgmajfault)"),
+        ChainLink::new(host, "/proc/meminfo (MemAvailable)"),
+    ]));
+    // Without a task that waits there is nothing to draw.
+    let chain = chain.filter(|_| !only_kswapd);
     // The stall may be that of a cgroup at its limit.
     let may_be_limited = !limited.is_empty() || context.interval.newer.cgroups.is_err();
     let only_cache = is_plentiful && !(by_pressure && may_be_limited);
@@ -164,13 +171,7 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
             evidence_optional("available_bytes", memory.and_then(|m| m.available).map(|b| b.0 as f64)),
         ]
         .into_iter()
-        .chain(evidence_chain(faults.into_iter().chain([
-            ChainLink::new(
-                format!("{} pages per second read again", significant_digits(again)),
-                "/proc/vmstat (workingset_refault, pgmajfault)",
-            ),
-            ChainLink::new(format!("memory of the host{available}"), "/proc/meminfo (MemAvailable)"),
-        ])))
+        .chain(chain)
         .collect(),
         explained_share: some.unwrap_or(0.0).min(1.0),
     })

@@ -2,7 +2,7 @@
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::bytes;
-use crate::findings::page_waits::{list_major_faulters, top_major_faulters, waits_for_page};
+use crate::findings::page_waits::{list_major_faulters, major_faults_clause, waits_for_page};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_optional};
 use crate::findings::wait_chain::link::ChainLink;
@@ -54,8 +54,8 @@ fn swapping(context: &RuleContext) -> Vec<Candidate> {
         _ => String::new(),
     };
     let coming_back = memory.major_faults.filter(|_| into >= limit).map_or(0.0, |rate| rate.0);
-    let label = top_major_faulters(context, coming_back);
     let faulters = list_major_faulters(context, coming_back);
+    let label = major_faults_clause(&faulters);
     let faults = (!faulters.is_empty()).then(|| ChainLink::new(format!("major faults: {faulters}"), "/proc/PID/stat (majflt)"));
     vec![Candidate {
         severity: if into >= limit && !is_cheap(context) { Severity::Warning } else { Severity::Note },

@@ -90,8 +90,8 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
     });
     let chain = [
         ChainLink::new(
-            format!("{} connections per second are dropped", significant_digits(lost)),
-            "/proc/net/netstat (ListenDrops, ListenOverflows)",
+            format!("{} connections per second are dropped{}", significant_digits(lost), scope.place()),
+            "/proc/net/netstat of that network namespace (ListenDrops, ListenOverflows)",
         ),
         ChainLink::new(queue, "sock_diag (rqueue, wqueue)"),
     ];

@@ -100,7 +100,10 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
     // A delay on this host is before the path, a receiver that reads slowly is behind it.
     let cause = limited_by_clause(limit.as_ref(), remote_host);
     let cause = cause.strip_prefix("; ").map(|cause| ChainLink::new(cause, "tcp_info, tc (rtnetlink)"));
-    let is_local = matches!(limit, Some(LimitedBy::LocalQueue { .. } | LimitedBy::LocalShaper { .. }));
+    let is_local = matches!(
+        limit,
+        Some(LimitedBy::LocalQueue { .. } | LimitedBy::LocalShaper { .. } | LimitedBy::SendBuffer | LimitedBy::Application)
+    );
     let (before, behind) = if is_local { (cause, None) } else { (None, cause) };
     let host = ChainLink::new(round_trips, "tcp_info (rtt, min_rtt)");
     let chain = std::iter::once(ChainLink::new(sender, "sock_diag")).chain(before).chain([host]).chain(behind);

@@ -58,7 +58,7 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
         let sentence = format!("{device}: {direction} is at {} of its {speed} Mbit/s ({})", percent(used), carried());
         let limit =
             ChainLink::new(format!("its link of {speed} Mbit/s: {direction} at {}", percent(used)), "/sys/class/net/IF/speed");
-        Some((used, thresholds.nic_busy_ratio, "ratio", sentence, limit))
+        Some((used, thresholds.nic_busy_ratio, "ratio", sentence, limit, direction != "rx"))
     } else if let (true, Some(qdisc)) = (enough(shaped), &span.qdisc) {
         let most = if scope.namespace.is_none() { top_receiver(context, span) } else { None };
         let sentence = format!(
@@ -74,7 +74,7 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
             },
         );
         let limit = ChainLink::new(format!("{}: {}", describe_limit(nic, qdisc), describe_backlog(qdisc)), "tc (rtnetlink)");
-        Some((qdisc.backlog_packets as f64, 0.0, "count", sentence, limit))
+        Some((qdisc.backlog_packets as f64, 0.0, "count", sentence, limit, true))
     } else if let (true, Some(lost)) = (enough(state.dropping_intervals(&span.id)), span.saturation) {
         let all = span.rx.packets.0 + span.tx.packets.0;
         let share = if all > 0.0 { format!(", {} of its packets", percent((lost.0 / all).min(1.0))) } else { String::new() };
@@ -88,7 +88,7 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
             format!("{} packets per second are lost in the interface{share}", significant_digits(lost.0)),
             "/sys/class/net/IF/statistics",
         );
-        Some((lost.0, thresholds.nic_saturation_per_second, "per_second", sentence, limit))
+        Some((lost.0, thresholds.nic_saturation_per_second, "per_second", sentence, limit, false))
     } else {
         filtered(thresholds, span).map(|(lost, share)| {
             let sentence = format!(
@@ -101,11 +101,11 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
                 format!("its ingress filters drop {} packets per second", significant_digits(lost)),
                 "tc (rtnetlink)",
             );
-            (lost, thresholds.nic_saturation_per_second, "per_second", sentence, limit)
+            (lost, thresholds.nic_saturation_per_second, "per_second", sentence, limit, false)
         })
     };
-    let (value, threshold, unit, sentence, limit) = evaluated?;
-    let top = if scope.namespace.is_none() { top_host(context, span) } else { None };
+    let (value, threshold, unit, sentence, limit, is_of_sending) = evaluated?;
+    let top = if is_of_sending && scope.namespace.is_none() { top_host(context, span) } else { None };
     let sender = top.and_then(|host| {
         let (process, name) = host.worst_process.as_ref()?;
         Some(ChainLink::new(

@@ -89,8 +89,11 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
         evidence: evidence(scope, queue, finished)
             .into_iter()
             .chain(evidence_chain([
-                ChainLink::new(describe_cause(cause, queue), "the requests in the queue (sock_diag), TcpExtSyncookies"),
-                ChainLink::new(describe_queue(queue, &scope.place()), "sock_diag, net.core.somaxconn"),
+                ChainLink::new(
+                    describe_cause(cause, queue),
+                    "inference: SyncookiesSent and SyncookiesRecv, the requests in the queue",
+                ),
+                ChainLink::new(describe_queue(queue, &scope.place()), "TCPReqQFullDoCookies, TCPReqQFullDrop; sock_diag"),
                 ChainLink::new(describe_fate(cookies, dropped, finished), "/proc/net/netstat"),
             ]))
             .collect(),

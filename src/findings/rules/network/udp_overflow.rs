@@ -51,15 +51,13 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
     let socket = scope.top_udp_socket();
     let owner = socket.and_then(|(socket, _)| socket.owner.as_ref());
     let sum = |a: Option<PerSecond>, b: Option<PerSecond>| (a.is_some() || b.is_some()).then(|| rate(a) + rate(b));
-    let datagrams = format!("{} datagrams per second are dropped", significant_digits(lost));
+    let datagrams = format!("{} datagrams per second are dropped{}", significant_digits(lost), scope.place());
     let buffer = socket.map(|(socket, _)| {
-        let what = format!("receive buffer of {}: {}", socket.local_address, bytes(socket.queued_bytes as f64));
-        ChainLink::new(what, "/proc/net/udp (rx_queue, drops)")
+        let what = format!("receive buffer of {}: {} unread", socket.local_address, bytes(socket.queued_bytes as f64));
+        ChainLink::new(what, "/proc/net/udp, udp6 (rx_queue)")
     });
-    let reader = owner.map(|(process, name)| {
-        ChainLink::new(format!("{} ({}) does not read fast enough", lossy_name(name), process.pid), "the owner of the socket")
-    });
-    let datagrams = [ChainLink::new(datagrams, "/proc/net/snmp (RcvbufErrors)")];
+    let reader = socket.map(|_| ChainLink::new(describe_socket(socket, lost), "/proc/net/udp, udp6 (drops, inode)"));
+    let datagrams = [ChainLink::new(datagrams, "/proc/net/snmp, snmp6 (RcvbufErrors)")];
     let chain = evidence_chain(datagrams.into_iter().chain(buffer).chain(reader));
     Some(Candidate {
         severity: Severity::Warning,
