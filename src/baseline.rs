@@ -61,12 +61,13 @@ impl LatencyStatus {
         !self.provisional && !self.from_calm_time
     }
 
-    /// The same status with the await of another interval: of a span, say.
+    /// The same status with the await of another interval, a span for instance: without a multiple if its requests are of another size.
     pub fn over(self, interval: &Interval) -> LatencyStatus {
         let span = interval.disk(self.disk);
-        let r#await = span.and_then(|span| span.operations().find(|(operation, _)| *operation == self.operation)?.1.r#await);
-        let multiple = r#await.filter(|_| self.baseline.0 > 0.0).map(|r#await| r#await.0 / self.baseline.0);
-        LatencyStatus { multiple, ..self }
+        let of_operation = span.and_then(|span| span.operations().find(|(operation, _)| *operation == self.operation));
+        let same_size = of_operation.filter(|(_, op)| SizeClass::from_mean_kib(op.request_size_kib) == self.size);
+        let r#await = same_size.and_then(|(_, op)| op.r#await).filter(|_| self.baseline.0 > 0.0);
+        LatencyStatus { multiple: r#await.map(|r#await| r#await.0 / self.baseline.0), ..self }
     }
 
     /// How the baseline is known: the word in evidence.

@@ -3,10 +3,11 @@
 //! but the choice.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,10 @@ use crate::state::{ChosenColumns, ColumnChoices, State, TaskRows};
 
 /// How long the start of the program waits for the file.
 const TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How often, and after which time each, the lock of the directory is tried again: for two seconds.
+const LOCK_RETRIES: u32 = 100;
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The largest file that is read.
 const MAX_BYTES: u64 = 64 << 10;
@@ -91,7 +96,13 @@ impl ListsWriter {
 fn write_changes(path: &Path, changes: &Mutex<Vec<(SavedLists, SavedLists)>>) -> io::Result<()> {
     // Sessions exclude each other from reading to writing: the lock of their directory ends with this descriptor.
     let directory = File::open(path.parent().unwrap_or(path))?;
-    directory.lock()?;
+    for _ in 0..LOCK_RETRIES {
+        match directory.try_lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_RETRY_INTERVAL),
+            // Some file systems have no locks.
+            Ok(()) | Err(TryLockError::Error(_)) => break,
+        }
+    }
     let pending = std::mem::take(&mut *changes.lock().unwrap_or_else(PoisonError::into_inner));
     let Some((_, chosen)) = pending.last() else { return Ok(()) };
     // A file that is missing or damaged is replaced by all that this session chose.
@@ -161,7 +172,7 @@ fn read(path: &Path) -> Option<SavedLists> {
     let mut text = String::new();
     let is_file = fs::metadata(path).is_ok_and(|facts| facts.is_file());
     let read = File::open(path).ok().filter(|_| is_file).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text).ok());
-    read.and_then(|_| toml::from_str(&text).ok())
+    read.filter(|_| !text.is_empty()).and_then(|_| toml::from_str(&text).ok())
 }
 
 fn write(path: &Path, saved: &SavedLists) -> io::Result<()> {

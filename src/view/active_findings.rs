@@ -198,7 +198,8 @@ const MIN_INTERVALS: usize = 2;
 /// What is said in place of an all-clear while there are too few intervals for one: live of the time since the start, in a recording at
 /// its beginning.
 pub fn too_early(state: &State) -> Option<&'static str> {
-    let is_first = || state.timeline.position.as_ref().is_some_and(|position| position.index + 1 < MIN_INTERVALS);
+    let is_span = state.playback.span.as_ref().is_some_and(|span| span.intervals > 1);
+    let is_first = || state.timeline.position.as_ref().is_some_and(|position| position.index + 1 < MIN_INTERVALS && !is_span);
     match state.setup.source {
         Source::Live => (state.graphs.history.len() < MIN_INTERVALS).then_some("measuring …"),
         Source::Replay { .. } | Source::Pipe { .. } => is_first().then_some("first interval: too early for an all-clear"),

@@ -95,7 +95,11 @@ pub fn cpu_segments(interval: &Interval) -> Vec<Segment<StyleRole>> {
         part(parts.hidden, '?', StyleRole::Warning),
         part(parts.blocked, '╱', StyleRole::Blocked),
         part(parts.other, ' ', StyleRole::Plain),
-        part(parts.free, '·', StyleRole::Free),
+        // Before the first sub-samples it is not known what of the idle time is free.
+        match interval.idle_blocked {
+            Some(_) => part(parts.free, '·', StyleRole::Free),
+            None => part(parts.free, ' ', StyleRole::Plain),
+        },
     ]
 }
 

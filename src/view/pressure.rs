@@ -16,12 +16,13 @@ use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns};
 use super::list::{list_status, visible_rows};
 use super::pane::Pane;
-use super::panes::ranges_in_window;
+use super::panes::{MAX_SPARKLINE_WIDTH, ranges_in_window, shown_time};
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::tasks::cgroups;
 use super::text::{format_figure, format_optional};
 use super::theme::{StyleRole, severity_symbol};
+use super::time_cells::TimeCells;
 use super::widgets::area_graph::AreaGraph;
 use crate::figures::pressure::{
     PSI_CPU_SOME_10S_RATIO, PSI_CPU_SOME_60S_RATIO, PSI_CPU_SOME_300S_RATIO, PSI_CPU_SOME_RATIO, PSI_IO_FULL_10S_RATIO,
@@ -38,7 +39,7 @@ use crate::interval::cgroup::CgroupSpan;
 use crate::interval::cgroup_names::CgroupName;
 use crate::interval::pressure::PressureSpan;
 use crate::safe;
-use crate::state::history::{GraphFigure, StalledOn};
+use crate::state::history::{GraphFigure, MemoryShare, StalledOn};
 use crate::state::layout::ScreenLayout;
 use crate::state::screen::pressure::{host_lines, memory_lines};
 use crate::state::{Row, SortColumn, State};
@@ -96,6 +97,18 @@ const HEADINGS: &str = "PSI    some%  10 s  60 s 300 s full%  10 s  60 s 300 s";
 const FIGURES_WIDTH: u16 = HEADINGS.len() as u16 + 2;
 const MIN_CORNER_WIDTH: u16 = 20;
 const CORNER_ROWS: u16 = 6;
+
+/// What is beside the figures of each resource, in the rows of these: `some` of each interval, from 0 to 100 %; and the share of the
+/// memory that is in use.
+const HISTORIES: [(u16, GraphFigure, StyleRole); 4] = [
+    (1, GraphFigure::Pressure(StalledOn::Cpu), StyleRole::RunQueue),
+    (2, GraphFigure::Pressure(StalledOn::Io), StyleRole::Disk),
+    (3, GraphFigure::Pressure(StalledOn::Memory), StyleRole::System),
+    (5, GraphFigure::Memory(MemoryShare::NotAvailable), StyleRole::System),
+];
+
+/// Before the history of the memory in use.
+const IN_USE: &str = "in use ";
 
 /// A row of the list.
 struct GroupLine<'a> {
@@ -188,6 +201,20 @@ fn worst_finding<'a>(evaluation: &'a Evaluation, id: &CgroupId) -> Option<&'a Fi
     evaluation.active.iter().filter(about).max_by_key(|finding| finding.severity)
 }
 
+/// Pressure and memory over time, a line each, where there are no panes.
+fn draw_histories(state: &State, pane: &mut Pane) {
+    let label = u16::try_from(IN_USE.len()).unwrap_or(0);
+    let width = pane.width().saturating_sub(label).min(MAX_SPARKLINE_WIDTH);
+    let columns = state.graph_columns(width);
+    pane.line(0, SafeLine::new(shown_time(state, &columns), StyleRole::Dim));
+    for (y, figure, role) in HISTORIES {
+        let words = if matches!(figure, GraphFigure::Memory(_)) { IN_USE } else { "some%  " };
+        let mut line = SafeLine::new(words, StyleRole::Dim);
+        line.push_glyphs(TimeCells::new(state, &figure, width).glyphs(|share| (share, role)));
+        pane.line(y, line);
+    }
+}
+
 fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mut Pane) {
     let lines = host_lines(layout);
     match lines {
@@ -196,7 +223,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
             draw_figures(evaluation, &mut pane.subarea(0, 0, pane.width(), lines));
             let width = pane.width().saturating_sub(FIGURES_WIDTH);
             if width >= MIN_CORNER_WIDTH && !state.setup.terminal.is_slow {
-                memory::draw_corner(state, &mut pane.subarea(FIGURES_WIDTH, 0, width, CORNER_ROWS));
+                draw_histories(state, &mut pane.subarea(FIGURES_WIDTH, 0, width, CORNER_ROWS));
             }
         }
     }

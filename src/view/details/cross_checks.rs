@@ -25,6 +25,8 @@ pub fn section(interval: &Interval, finding: &Finding, page: &mut Page) {
         (_, Subject::NetworkNamespace { .. }) => return,
         (kind, _) if is_about_cpus(kind) => of_cpus(interval),
         (kind, _) if is_about_memory(kind) => of_memory(interval),
+        // Unix sockets have no packets.
+        (_, Subject::Group { .. }) => of_blocked_tasks(interval),
         (kind, _) if is_about_network(kind) => of_network(interval, finding),
         (_, Subject::Disk { .. }) => of_disk(interval, finding),
         _ => of_blocked_tasks(interval),

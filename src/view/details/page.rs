@@ -99,7 +99,8 @@ impl Page {
     }
 
     pub fn states_over_time(&mut self, state: &State, columns: &GraphColumns, shares: Vec<Option<[f32; 6]>>) {
-        self.shown_time(state, columns);
+        let words = shown_time(state, columns);
+        self.line(2, safe!("{words}; blank: asleep, or not kept"), StyleRole::Dim);
         self.entries.push(Entry::States(shares, columns.axis()));
     }
 

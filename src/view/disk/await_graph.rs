@@ -68,9 +68,11 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, (disk, operation): (&D
     let slow = slow_multiple(evaluation, status);
     let lines = |baseline: f32| {
         let time = format::latency(Millis(f64::from(baseline)));
-        let lines = safe!("  ┄ baseline {time}  ╌ {slow}×");
+        let is_provisional = status.is_some_and(|status| status.provisional);
+        let kind = if is_provisional { "provisional baseline" } else { "baseline" };
+        let lines = safe!("  ┄ {kind} {time}  ╌ {slow}×");
         let fits = what.width() + lines.width() <= usize::from(pane.width());
-        if fits { lines } else { safe!("  ┄ {time}  ╌ {slow}×") }
+        if fits { lines } else { safe!("  ┄ {}{time}  ╌ {slow}×", if is_provisional { "~" } else { "" }) }
     };
     let lines = baseline.map(lines).unwrap_or_default();
     let title = [

@@ -28,11 +28,6 @@ impl Shaper {
         shapes.then(|| Shaper { kind: kind(interval, nic), megabits_per_second: nic.tx.kilobytes.0 * BITS_PER_KILOBYTE / 1e6 })
     }
 
-    /// What passes now, KB of 1024 bytes per second.
-    pub fn kilobytes_per_second(&self) -> f64 {
-        self.megabits_per_second * 1e6 / BITS_PER_KILOBYTE
-    }
-
     /// `96.5Mbit/s tbf`
     pub fn rate(&self) -> SafeText {
         safe!("{}Mbit/s {}", format_number(self.megabits_per_second, 4), self.kind)

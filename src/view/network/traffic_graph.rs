@@ -21,7 +21,7 @@ const LABEL_WIDTH: u16 = 15;
 /// Bits of a KB of 1024 bytes.
 const KILOBYTE_BITS: f64 = 8192.0;
 
-/// Share of the limit that the highest value must have, so that the graph is scaled to the limit.
+/// Share of the limit from which the highest value has a graph on the scale of the limit.
 const MIN_SHARE_OF_LIMIT: f64 = 0.25;
 
 /// Received above sent, on one scale.
@@ -31,17 +31,19 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &
     let received = columns.ranges(&GraphFigure::Received(nic.id.clone()));
     let sent = columns.ranges(&GraphFigure::Sent(nic.id.clone()));
     let highest = received.iter().chain(&sent).flatten().map(|&[_, _, max]| max).fold(0.0, f32::max);
-    let shaper = Shaper::new(&evaluation.interval, nic);
     let speed = nic.link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6 / KILOBYTE_BITS);
-    // What a shaper lets pass is the limit, not the speed. A graph of little traffic would be empty on its scale.
-    let limit = shaper.as_ref().map_or(speed, |shaper| Some(shaper.kilobytes_per_second()));
-    let limit = limit.filter(|limit| f64::from(highest) >= limit * MIN_SHARE_OF_LIMIT);
-    let top = limit.map_or_else(|| nice_ceiling(highest.max(1.0), 1024.0), |limit| (limit as f32).max(highest));
-    let share = match (&shaper, limit, speed) {
-        (Some(shaper), ..) => format!(" = {} now", shaper.rate()),
-        (None, Some(_), _) => " = its speed".to_owned(),
-        (None, None, Some(speed)) => format!(" = {}% of its speed", format_number(f64::from(top) / speed * 100.0, 4)),
-        (None, None, None) => String::new(),
+    // What a shaper lets pass is the limit, not the speed.
+    let rate = nic.qdisc.as_ref().and_then(|qdisc| qdisc.rate).map(|rate| rate.0 / 1024.0);
+    // A graph of little traffic would be empty on the scale of its limit.
+    let scale = f64::from(highest)..=f64::from(highest) / MIN_SHARE_OF_LIMIT;
+    let limit = rate.or(speed).filter(|limit| scale.contains(limit));
+    let top = limit.map_or_else(|| nice_ceiling(highest.max(1.0), 1024.0), |limit| limit as f32);
+    let share = match (Shaper::new(&evaluation.interval, nic), speed) {
+        (Some(shaper), _) => format!("; now {}", shaper.rate()),
+        (None, _) if rate.is_some() => String::new(),
+        (None, Some(_)) if limit.is_some() => " = its speed".to_owned(),
+        (None, Some(speed)) => format!(" = {}% of its speed", format_number(f64::from(top) / speed * 100.0, 4)),
+        (None, None) => String::new(),
     };
     let title = [
         SafeLine::new(SafeText::from_name(&nic.id.name), StyleRole::Plain),

@@ -17,7 +17,7 @@ use crate::state::history::{GraphFigure, MemoryShare};
 use crate::state::layout::ScreenLayout;
 use crate::units::format;
 use crate::view::pane::Pane;
-use crate::view::panes::{layer_style, ranges_in_window, shown_time};
+use crate::view::panes::{layer_style, ranges_in_window};
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text::format_optional;
@@ -151,19 +151,6 @@ pub fn graph_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane
 
 /// Rows inside a pane from which swap has one.
 const MIN_ROWS_WITH_SWAP: u16 = 4;
-
-/// The same in a corner of a screen without panes: a heading, the graph, and what its layers are.
-pub fn draw_corner(state: &State, pane: &mut Pane) {
-    let columns = state.graph_columns(pane.width());
-    // Without a comma the time of a replay fits.
-    pane.line(0, SafeLine::new("Memory ", StyleRole::Bold).with(shown_time(state, &columns), StyleRole::Dim));
-    let rows = pane.height().saturating_sub(2);
-    let mut graph = pane.subarea(0, 1, u16::MAX, rows);
-    draw_parts(&columns, &mut graph);
-    let area = graph.area();
-    pane.time_axis(columns.axis(), area);
-    pane.line(rows + 1, legend());
-}
 
 fn legend() -> SafeLine {
     let mut line = SafeLine::default();

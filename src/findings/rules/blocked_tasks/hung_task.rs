@@ -86,12 +86,13 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
             [] => String::new(),
             threads => format!("; hung kernel threads at the same time: {}", kernel_thread_names(threads)),
         };
+        let (cause, basis) = hang_cause(context, longest);
         let sentence = format!(
             "{label}{others} {} stuck{} for {} without a break, {call}{on}: {}{beside}",
             if threads == 1 { "has been" } else { "have been" },
             if waits_for_fuse(longest) { "" } else { " in D" },
             duration(longest_s),
-            hang_cause(context, longest)
+            cause
         );
         let subject = match has_one_thread(context, id) {
             true => Subject::Task { id: longest.task, name: thread_name },
@@ -129,7 +130,7 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
                 [ChainLink::new(format!("{label}{others}: {call} for {}", duration(longest_s)), "the wait channel and state")]
                     .into_iter()
                     .chain(on.strip_prefix(" on ").map(|file| ChainLink::new(file, "the descriptor of its system call")))
-                    .chain([ChainLink::new(hang_cause(context, longest), cause_known_by(context, longest))]),
+                    .chain([ChainLink::new(cause, basis)]),
             ))
             .chain(stack_of(context.interval, longest).map(|stack| evidence_text("kernel_stack", stack.as_str())))
             .chain(user_stack_of(context.interval, longest).map(|stack| evidence_text("user_stack", stack.as_str())))
@@ -172,17 +173,8 @@ fn may_wait_for_server(context: &RuleContext, thread: &BlockedThread) -> bool {
     is_unknown && hung_threads(context.interval, context.thresholds).any(BlockedThread::is_non_block_storage)
 }
 
-/// How the cause is known.
-fn cause_known_by(context: &RuleContext, thread: &BlockedThread) -> &'static str {
-    let holder = holder_of_group(&context.interval.locks.kernel_holders, usize::from(thread.group));
-    match (thread.class, holder) {
-        (WaitClass::Lock, Some(holder)) => known_by(holder.field),
-        (WaitClass::Disk, _) if stalled_device(context, thread).is_some() => "/proc/diskstats",
-        _ => "inference: the wait channel, the mount, requests in flight",
-    }
-}
-
-fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
+/// The cause in words, and how it is known.
+fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'static str) {
     let stalled = stalled_device(context, thread);
     let requests = in_flight(context, thread.disk);
     let idle = requests.is_some_and(|requests| requests < MIN_BUSY_REQUESTS);
@@ -191,7 +183,13 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
     // In the same wait, but in a call that needs no file system: the lock of cgroups against new tasks.
     let makes_task = !frozen && thread.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), None));
     let holder = holder_of_group(&context.interval.locks.kernel_holders, usize::from(thread.group));
-    match thread.class {
+    let basis = match (thread.class, holder) {
+        _ if thread.is_non_block_storage() => "the type of the mount, or the wait channel",
+        (WaitClass::Disk, _) if stalled.is_some() && thread.disk.is_some() => "/proc/diskstats",
+        (WaitClass::Lock, Some(holder)) if !frozen => known_by(holder.field),
+        _ => "inference: the wait channel, the mount, requests in flight",
+    };
+    let cause = match thread.class {
         _ if thread.is_non_block_storage() => "a server (or a user-space file system) that does not answer".into(),
         WaitClass::Disk if stalled.is_some() => {
             let device = stalled.map(|span| context.disk_name(span.id)).unwrap_or_default();
@@ -228,7 +226,8 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
             }
         }
         _ => format!("{} in flight", requests.map_or_else(|| "-".into(), |requests| plural(requests, "request", "requests"))),
-    }
+    };
+    (cause, basis)
 }
 
 /// Kernel threads that hang longer than `hung_critical_seconds` while no device is stalled and no program hangs: no known

@@ -50,7 +50,7 @@ fn stuck_server(context: &RuleContext) -> Vec<Candidate> {
 fn candidate(context: &RuleContext, server: &StuckServers) -> Candidate {
     let label = describe_process_group(&server.group, &server.label);
     let connections = plural(f64::from(server.connections), "connection waits", "connections wait");
-    let waiters = describe_waiters(context, server);
+    let waiters = describe_waiters(context, server, "it");
     let sentence = match &server.cause {
         StuckCause::Halted(halt, seconds) => {
             let time = seconds.map_or_else(String::new, |seconds| format!(" for {}", duration(seconds)));
@@ -78,11 +78,11 @@ fn candidate(context: &RuleContext, server: &StuckServers) -> Candidate {
 /// Processes that a sentence names.
 const MAX_NAMED: usize = 3;
 
-/// `2 connections wait for it`, `tar (4711) waits to write to its pipe`, or both
-fn describe_waiters(context: &RuleContext, server: &StuckServers) -> String {
+/// `2 connections wait for it` (`what`), `tar (4711) waits to write to its pipe`, or both
+fn describe_waiters(context: &RuleContext, server: &StuckServers, what: &str) -> String {
     let mut parts = Vec::new();
     if server.connections > 0 {
-        parts.push(format!("{} for it", plural(f64::from(server.connections), "connection waits", "connections wait")));
+        parts.push(format!("{} for {what}", plural(f64::from(server.connections), "connection waits", "connections wait")));
     }
     if !server.pipe_writers.is_empty() {
         let label = |pid: &u32| match context.process(*pid) {
@@ -131,7 +131,7 @@ pub fn file_lock(queue: &WaitQueueSpan) -> String {
 fn evidence(context: &RuleContext, server: &StuckServers) -> Vec<Evidence> {
     let label = describe_process_group(&server.group, &server.label);
     let waiters =
-        ChainLink::new(describe_waiters(context, server), "the receive queues and tcp_info of its sockets, its pipes");
+        ChainLink::new(describe_waiters(context, server, &label), "the receive queues and tcp_info of its sockets, its pipes");
     let mut chain = vec![waiters];
     match &server.cause {
         StuckCause::Halted(halt, _) => {

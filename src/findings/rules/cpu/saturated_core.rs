@@ -117,7 +117,8 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
                 "the scheduler's run time, /proc/PID/task/TID/stat",
             )
         });
-        let this_cpu = ChainLink::new(format!("CPU {}: {} busy ({what})", core.id.0, percent(busy)), "/proc/stat");
+        let this_cpu =
+            ChainLink::new(format!("CPU {}: {} busy ({what}){by_hypervisor}", core.id.0, percent(busy)), "/proc/stat");
         let mut evidence = vec![
             evidence_number("busy_ratio", busy),
             evidence_number("user_ratio", core.shares.user + core.shares.nice),

@@ -90,7 +90,7 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
         links.push(ChainLink::new(format!("{label} uses {} of one CPU", percent(used.min(1.0))), "the scheduler's run time"));
         let this_cpu = home.filter(|_| is_full && !context.state.moved_lately(thread.id));
         let limit = match this_cpu {
-            None if is_full => "one CPU at a time, between which it moves".to_owned(),
+            None if is_full => "one CPU at a time; it moves between CPUs".to_owned(),
             Some(core) => format!("CPU {}, which is {} busy", thread.processor.0, percent(core.busy())),
             None => "one CPU at a time; it moves between CPUs, so no single CPU shows it".to_owned(),
         };

@@ -94,7 +94,7 @@ fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
         ];
         evidence.extend(device_evidence(span));
         let what = format!("{device}: busy {busy_words}, {answers}");
-        evidence.extend(device_chain(context, span.id, what));
+        evidence.extend(device_chain(context, span.id, what, "/proc/diskstats"));
         found.push(Candidate {
             severity: Severity::Note,
             subject: disk_subject(context, span.id),

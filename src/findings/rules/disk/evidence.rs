@@ -1,5 +1,7 @@
 //! Subject, evidence and explained share of findings about disks.
 
+use std::collections::BTreeSet;
+
 use crate::findings::device_waiters::{leads_to_device, with_lower_devices};
 use crate::findings::disk_latency::latency_summary;
 use crate::findings::finding::{Evidence, Subject};
@@ -27,8 +29,8 @@ pub fn explained_share(context: &RuleContext, id: DiskId) -> f64 {
 /// Groups that a chain names.
 const MAX_GROUPS: usize = 2;
 
-/// From the groups that wait for a device over the device (`what`) to those that it is stacked on.
-pub fn device_chain(context: &RuleContext, id: DiskId, what: String) -> Option<Evidence> {
+/// From the groups that wait for a device over the device (`what`, and how that is known) to those that it is stacked on.
+pub fn device_chain(context: &RuleContext, id: DiskId, what: String, known_by: &'static str) -> Option<Evidence> {
     let interval = context.interval;
     let groups = interval.idle_blocked.iter().flat_map(|blocked| &blocked.groups);
     let waits = groups.filter(|group| {
@@ -39,16 +41,18 @@ pub fn device_chain(context: &RuleContext, id: DiskId, what: String) -> Option<E
     let mut links = Vec::new();
     if !waits.is_empty() {
         let is_known = |group: &&BlockedGroup| matches!(group.holder_device, Some((_, DeviceEvidence::File)));
-        let known_by = match waits.iter().all(is_known) {
+        let basis = match waits.iter().all(is_known) {
             true => "the wait channels and files of its threads",
             false => "inference: no other device has requests in flight",
         };
-        let waiting: Vec<String> = waits.into_iter().map(describe_waiting).collect();
-        links.push(ChainLink::new(waiting.join("; "), known_by));
+        let device = context.disk_name(id);
+        let waiting: Vec<String> = waits.into_iter().map(|group| describe_waiting(group, &device)).collect();
+        links.push(ChainLink::new(waiting.join("; "), basis));
     }
-    links.push(ChainLink::new(what, "/proc/diskstats"));
-    let below = with_lower_devices(interval, id).into_iter().skip(1).map(|below| describe_lower_device(context, below));
-    let below: Vec<String> = below.collect();
+    links.push(ChainLink::new(what, known_by));
+    // Several of its devices may be stacked on the same one.
+    let below: BTreeSet<DiskId> = with_lower_devices(interval, id).into_iter().skip(1).collect();
+    let below: Vec<String> = below.into_iter().map(|below| describe_lower_device(context, below)).collect();
     if !below.is_empty() {
         links.push(ChainLink::new(format!("on {}", below.join("; ")), "/sys/block/DEVICE/slaves, /proc/diskstats"));
     }
@@ -58,13 +62,13 @@ pub fn device_chain(context: &RuleContext, id: DiskId, what: String) -> Option<E
     evidence_chain(links)
 }
 
-/// `postgres (64 processes): 3.8 threads wait for it, 58.4 more behind these`
-fn describe_waiting(group: &BlockedGroup) -> String {
-    let on_it = group.storage + group.aio + group.memory + group.hidden;
+/// `postgres (64 processes): 3.8 threads wait for sdb, 58.4 more behind`
+fn describe_waiting(group: &BlockedGroup, device: &str) -> String {
+    let on_it = group.storage + group.aio + group.hidden;
     let threads = plural(on_it, "thread waits", "threads wait");
     let behind = group.blocked_threads() - on_it;
     let behind = if behind >= MIN_REPORTED_THREADS { format!(", {} more behind", count(behind)) } else { String::new() };
-    format!("{}: {threads} for it{behind}", describe_group(group))
+    format!("{}: {threads} for {device}{behind}", describe_group(group))
 }
 
 /// `sda: writes 12.0 ms`

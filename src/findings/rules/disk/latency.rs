@@ -161,7 +161,7 @@ impl SlowOperation<'_> {
             latency(Millis(self.await_ms)),
             multiple(self.multiple),
         );
-        evidence.extend(device_chain(context, span.id, what));
+        evidence.extend(device_chain(context, span.id, what, "/proc/diskstats"));
         Candidate {
             severity,
             subject: disk_subject(context, span.id),

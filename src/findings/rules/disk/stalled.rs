@@ -69,6 +69,7 @@ fn disk_stalled(context: &RuleContext) -> Vec<Candidate> {
                 context,
                 span.id,
                 format!("{}: {requests} in flight, none completed for {}", context.disk_name(span.id), duration(silent)),
+                "/proc/diskstats",
             ))
             .collect(),
             explained_share: explained_share(context, span.id),

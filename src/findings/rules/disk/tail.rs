@@ -92,7 +92,7 @@ impl<'a> SlowTail<'a> {
         evidence.extend(request_evidence(&self.requests));
         evidence.extend(device_evidence(span));
         let what = format!("{}: {} {}", context.disk_name(span.id), operation.plural(), p99_against_baseline(&self.requests));
-        evidence.extend(device_chain(context, span.id, what));
+        evidence.extend(device_chain(context, span.id, what, "the times of single requests (eBPF)"));
         Candidate {
             severity,
             subject: disk_subject(context, span.id),

@@ -206,7 +206,10 @@ impl<'a> CgroupThrashing<'a> {
             .into_iter()
             .chain(evidence_chain([
                 ChainLink::new(
-                    format!("{tasks}: {} for memory", plural(time.waiting_threads(), "thread waits", "threads wait")),
+                    match time.waiting_threads() {
+                        few if few < MIN_REPORTED_THREADS => tasks,
+                        threads => format!("{tasks}: {} for memory", plural(threads, "thread waits", "threads wait")),
+                    },
                     "/proc/PID/cgroup, wait channels and major faults of the threads",
                 ),
                 ChainLink::new(

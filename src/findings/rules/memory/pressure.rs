@@ -130,11 +130,15 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let available_share = memory.and_then(|memory| Ratio::new(memory.available?.0 as f64, memory.total?.0 as f64));
     let is_plentiful = available_share.is_some_and(|share| share.0 >= PLENTIFUL_AVAILABLE_SHARE);
     let faults = (!faulters.is_empty()).then(|| ChainLink::new(format!("major faults: {faulters}"), "/proc/PID/stat (majflt)"));
-    let host = format!("memory of the host{available}");
-    let chain = evidence_chain(faults.into_iter().chain([
-        ChainLink::new(pages, "/proc/vmstat (workingset_refault, pgmajfault)"),
-        ChainLink::new(host, "/proc/meminfo (MemAvailable)"),
-    ]));
+    let (limit, known_by) = match limited.strip_prefix("; ") {
+        Some(of_cgroup) => (of_cgroup.to_owned(), "memory.current and memory.max, or those of v1"),
+        None => (format!("memory of the host{available}"), "/proc/meminfo (MemAvailable)"),
+    };
+    let chain = evidence_chain(
+        faults
+            .into_iter()
+            .chain([ChainLink::new(pages, "/proc/vmstat (workingset_refault, pgmajfault)"), ChainLink::new(limit, known_by)]),
+    );
     // Without a task that waits there is nothing to draw.
     let chain = chain.filter(|_| !only_kswapd);
     // The stall may be that of a cgroup at its limit.

@@ -108,7 +108,10 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait, sockets: &[SocketAddr]
         ]
         .into_iter()
         .chain(evidence_chain([
-            ChainLink::new(wait.describe_waiters(), "the system calls and descriptors of its threads"),
+            ChainLink::new(
+                wait.describe_waiters(),
+                if wait.threads() > 0 { "the system calls and descriptors of its threads" } else { "sock_diag" },
+            ),
             ChainLink::new(format!("{}: does not answer connection requests", wait.address()), "sock_diag (SYN_SENT)"),
         ]))
         .collect(),

@@ -91,9 +91,9 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
     let chain = [
         ChainLink::new(
             format!("{} connections per second are dropped{}", significant_digits(lost), scope.place()),
-            "/proc/net/netstat of that network namespace (ListenDrops, ListenOverflows)",
+            "/proc/net/netstat (ListenDrops, ListenOverflows)",
         ),
-        ChainLink::new(queue, "sock_diag (rqueue, wqueue)"),
+        ChainLink::new(queue, if address.is_some() { "sock_diag (rqueue, wqueue)" } else { "inference" }),
     ];
     Some(Candidate {
         severity: Severity::Warning,

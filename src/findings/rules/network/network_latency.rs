@@ -87,6 +87,7 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
     );
     let connections = plural(f64::from(remote_host.connections), "connection", "connections");
     let sender = match &remote_host.worst_process {
+        Some((id, name)) if remote_host.connections == 1 => format!("{} ({})", lossy_name(name), id.pid),
         Some((id, name)) => format!("{} ({}), with the slowest of {connections}", lossy_name(name), id.pid),
         None => connections,
     };
@@ -99,7 +100,9 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
     );
     // A delay on this host is before the path, a receiver that reads slowly is behind it.
     let cause = limited_by_clause(limit.as_ref(), remote_host);
-    let cause = cause.strip_prefix("; ").map(|cause| ChainLink::new(cause, "tcp_info, tc (rtnetlink)"));
+    let is_inferred = matches!(limit, Some(LimitedBy::Path | LimitedBy::PathOrRemoteHost));
+    let known_by = if is_inferred { "inference: no local cause in tcp_info and tc" } else { "tcp_info, tc (rtnetlink)" };
+    let cause = cause.strip_prefix("; ").map(|cause| ChainLink::new(cause, known_by));
     let is_local = matches!(
         limit,
         Some(LimitedBy::LocalQueue { .. } | LimitedBy::LocalShaper { .. } | LimitedBy::SendBuffer | LimitedBy::Application)

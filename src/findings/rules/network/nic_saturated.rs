@@ -58,7 +58,7 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
         let sentence = format!("{device}: {direction} is at {} of its {speed} Mbit/s ({})", percent(used), carried());
         let limit =
             ChainLink::new(format!("its link of {speed} Mbit/s: {direction} at {}", percent(used)), "/sys/class/net/IF/speed");
-        Some((used, thresholds.nic_busy_ratio, "ratio", sentence, limit, direction != "rx"))
+        Some((used, thresholds.nic_busy_ratio, "ratio", sentence, limit, direction == "tx"))
     } else if let (true, Some(qdisc)) = (enough(shaped), &span.qdisc) {
         let most = if scope.namespace.is_none() { top_receiver(context, span) } else { None };
         let sentence = format!(

@@ -97,10 +97,15 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
             .chain(evidence_chain([
                 ChainLink::new(wait.describe_waiters(), "the system calls and descriptors of its threads"),
                 ChainLink::new(
-                    format!("connections to {}: {} not acknowledged", wait.address(), bytes(wait.queued_bytes() as f64)),
+                    format!(
+                        "{} to {}: {} not acknowledged",
+                        plural(f64::from(wait.connections()), "connection", "connections"),
+                        wait.address(),
+                        bytes(wait.queued_bytes() as f64)
+                    ),
                     "sock_diag (wqueue)",
                 ),
-                ChainLink::new(describe_cause(wait), "tcp_info"),
+                ChainLink::new(describe_cause(wait), "tcp_info, sock_diag"),
             ]))
             .collect(),
         explained_share: 0.0,

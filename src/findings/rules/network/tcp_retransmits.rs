@@ -109,16 +109,20 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
     let sender = top.as_ref().and_then(|top| top.process).map(|(id, name)| {
         ChainLink::new(format!("{} ({})", lossy_name(name), id.pid), "the owner of the connections (sock_diag)")
     });
-    let again_words =
-        format!("{} segments per second sent again{}, {}", significant_digits(again.0), scope.place(), percent(share.0));
+    let again_words = format!(
+        "{} segments per second sent again{to_whom}{}, {}",
+        significant_digits(again.0),
+        scope.place(),
+        percent(share.0)
+    );
     let drops = dropper.as_ref().map(|(nic, dropped)| {
         let what = format!("queueing discipline of {nic}: {} packets per second dropped", significant_digits(*dropped));
         ChainLink::new(what, "tc (rtnetlink)")
     });
     let receiver =
         top.as_ref().map(|top| ChainLink::new(format!("most of them to {}", top.address), "tcp_info (total_retrans)"));
-    let segments = [ChainLink::new(again_words, "/proc/net/snmp of that network namespace (RetransSegs)")];
-    let chain = evidence_chain(sender.into_iter().chain(segments).chain(drops).chain(receiver));
+    let segments = [ChainLink::new(again_words, "/proc/net/snmp (RetransSegs), tcp_info")];
+    let chain = evidence_chain(sender.into_iter().chain(segments).chain(receiver).chain(drops));
     Some(Candidate {
         severity: Severity::Warning,
         subject: scope.subject(Subject::Host),
