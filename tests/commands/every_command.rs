@@ -133,11 +133,11 @@ fn said(words: &str, output: &Output) -> (i32, String) {
     (code, text)
 }
 
-/// Checks the commands, eight at a time: most of them wait for samples.
+/// Checks the commands, five at a time: most of them wait for samples, and other tests run beside them.
 fn each_command(check: impl Fn(&str, Prints) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..8 {
+        for _ in 0..5 {
             scope.spawn(|| {
                 while let Some(&(words, prints)) = COMMANDS.get(next.fetch_add(1, Relaxed)) {
                     check(words, prints);

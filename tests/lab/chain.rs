@@ -31,7 +31,8 @@ fn processes_behind_the_lock_of_a_file() {
         let waiters = window.readings(|place| place.channel == "locks_lock_inode_wait");
         said.evidence(&stuck, "group_behind_lock_threads", waiters.least - 0.5, 7.2);
         let holders = window.readings(|place| place.state == 'D');
-        said.evidence(&stuck, "group_on_storage_threads", holders.least.min(0.5), holders.most + 0.1);
+        // One sub-sample of seven in which the next process is there already.
+        said.evidence(&stuck, "group_on_storage_threads", holders.least.min(0.5), holders.most + 0.2);
         // The lock goes from process to process: a waiter may be its holder by the time /proc/locks is read.
         link(said, &stuck, &format!("wait for the lock of {}", ground.file("lock")), "the wait channel");
         link_by_one_of(said, &stuck, "fsync (", &["the kernel names its process", "inference: the thread seen on storage"]);
@@ -96,7 +97,7 @@ fn threads_behind_a_lock_of_the_kernel() {
         let holders = window.readings(|place| place.state == 'D' && !waits(place));
         // The ten readings of one second, of which six to eight find one there, are few; those of all seconds are enough.
         said.evidence(&stuck, "group_on_storage_threads", 0.15, holders.most + 0.6);
-        said.figure_is("blocked_threads", window.mean(|place| place.state == 'D'), 0.6);
+        said.figure_is("blocked_threads", window.mean(|place| place.state == 'D'), 0.7);
         // The owner field, where a sub-sample finds one.
         let known_by = ["inference: the thread seen on storage", "the owner field of the kernel's rw-semaphore"];
         link_by_one_of(said, &stuck, "append/", &known_by);

@@ -234,13 +234,17 @@ fn samples_that_a_slow_disk_does_not_take_become_a_gap() {
     let RecorderStatus::Finished(kept) = recorder.finish(PATIENCE) else { panic!("not finished") };
     let mut replayer = Replayer::from_bytes(written.lock().unwrap().clone()).unwrap();
     let sound = replayer.verify().unwrap() as u64;
-    assert_eq!(replayer.gaps().len(), 1);
-    let gap = &replayer.gaps()[0];
-    assert_eq!(gap.reason, GapReason::DiskTooSlow);
-    assert_eq!(gap.lost_samples + sound, 40, "every sample is there or in a gap");
-    assert_eq!((kept.lost_samples, kept.samples), (gap.lost_samples, sound));
-    let (before, after) = (gap.samples_before as usize - 1, gap.samples_before as usize);
-    assert!(replayer.timestamp(before).unwrap() < gap.from && gap.to < replayer.timestamp(after).unwrap());
+    let gaps = replayer.gaps().to_vec();
+    // A writer that begins after the queue is full takes one sample out of it, and the next one offered has its place.
+    assert!((1..=2).contains(&gaps.len()), "{gaps:?}");
+    let lost: u64 = gaps.iter().map(|gap| gap.lost_samples).sum();
+    assert_eq!(lost + sound, 40, "every sample is there or in a gap");
+    assert_eq!((kept.lost_samples, kept.samples), (lost, sound));
+    for gap in gaps {
+        assert_eq!(gap.reason, GapReason::DiskTooSlow);
+        let (before, after) = (gap.samples_before as usize - 1, gap.samples_before as usize);
+        assert!(replayer.timestamp(before).unwrap() < gap.from && gap.to < replayer.timestamp(after).unwrap());
+    }
 }
 
 /// A disk that is full while a flag is set.

@@ -23,7 +23,7 @@ pub use program::program;
 use vt100::{Parser, Screen};
 
 /// Timeout of a condition. Long because test machines are slow; passing tests do not reach it.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 pub struct Session {
     pub child: Box<dyn Child + Send + Sync>,
