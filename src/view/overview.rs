@@ -189,9 +189,10 @@ fn cpu_summary(evaluation: &Evaluation, width: u16) -> SafeLine {
     let narrow = width < ROOMY_WIDTH;
     let gap = if narrow { " " } else { "  " };
     let share = |value: f64| format_number(value * 100.0, 4);
-    let parts = interval.cpu.as_ref().map(|span| CpuTimeParts::new(interval, span)).unwrap_or_default();
-    let busy = parts.busy();
     let mut line = SafeLine::new(if narrow { "busy " } else { "     busy " }, StyleRole::Dim);
+    let Some(span) = &interval.cpu else { return line.with("-", StyleRole::Dim) };
+    let parts = CpuTimeParts::new(interval, span);
+    let busy = parts.busy();
     line.push(safe!("{:>5}", format!("{}%", share(busy))), StyleRole::Bold);
     let cpus = safe!(" = {:>4} CPUs", format_number(busy * interval.online_cpus().max(1) as f64, 4));
     let mut rest = SafeLine::new(gap, StyleRole::Plain);

@@ -6,7 +6,7 @@ use stalltop::view::theme::colors::built_in_themes;
 
 use crate::matrix::{styles, with_colors};
 use crate::recorded::{evaluations, replay};
-use crate::screen::text;
+use crate::screen::{press, text};
 
 /// A recording, what its first lines say, and how the row begins that has the figures of the cause.
 const LABS: [(&str, &[&str], &str); 6] = [
@@ -48,5 +48,38 @@ fn the_cause_is_in_the_first_lines() {
         state.setup.terminal.theme = dark;
         let drawn = with_colors(&mut state, ColorSupport::TrueColor);
         insta::assert_snapshot!(format!("lab-{lab}-200x50"), format!("{}styles {:016x}\n", text(&state), styles(&drawn)));
+    }
+}
+
+/// The page of the first finding: the chain, the cross-checks, and what can be opened.
+#[test]
+fn the_page_of_a_finding_leads_from_its_tasks_to_the_limit() {
+    let pages: [(&str, &[&str]); 3] = [
+        (
+            "13-cgroup-throttled",
+            &[
+                "└▶ cgroup /lab-13-cgroup-throttled: throttled",
+                "└▶ its quota of 0.20 CPU",
+                "all CPUs busy",
+                "in it            spin/4585",
+            ],
+        ),
+        (
+            "07-one-hot-thread-pinned",
+            &[
+                "spin (3906) uses 100 % of one CPU",
+                "└▶ CPU 1, which is 100 % busy",
+                "busiest CPU",
+                "thread           spin/3906",
+            ],
+        ),
+        ("14-memory-thrash", &["└▶ its memory limit of 32.0 MiB", "host majflt/s", "in it            fio/"]),
+    ];
+    for (name, words) in pages {
+        let mut state = replay(name, &evaluations(name), (120, 90));
+        press(&mut state, "6\n");
+        let frame = text(&state);
+        let headings = ["FROM THE TASKS TO THE LIMIT", "CROSS-CHECKS", "PAGES"];
+        headings.iter().chain(words).for_each(|word| assert!(frame.contains(word), "{name}: no {word:?}: {frame}"));
     }
 }

@@ -168,7 +168,7 @@ fn share(value: Option<Ratio>) -> SafeText {
 }
 
 fn percent(share: Option<f64>) -> SafeText {
-    safe!("{}%", format_percent(share, 5))
+    share.map_or_else(|| "-".into(), |share| safe!("{}%", format_percent(Some(share), 5)))
 }
 
 fn rate(value: Option<PerSecond>) -> SafeText {

@@ -6,11 +6,12 @@ use super::page::Page;
 use super::table::{PageTable, words};
 use crate::findings::cgroups::contains;
 use crate::findings::{Finding, Kind, Subject};
-use crate::ids::{CgroupId, GroupId, TaskId};
+use crate::ids::{CgroupId, GroupId, ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::network::remote_hosts::RemoteHostSpan;
 use crate::safe;
+use crate::sample::Name;
 use crate::sample::cgroup::Controller;
 use crate::sample::task::Process;
 use crate::state::Item;
@@ -31,8 +32,12 @@ pub fn section(interval: &Interval, finding: &Finding, page: &mut Page) {
     if finding.until.is_some() {
         return;
     }
-    let mut list =
-        PageList { interval, table: PageTable::new([words("", 16), words("name", 24), words("where", 0)]), tasks: Vec::new() };
+    let mut list = PageList {
+        interval,
+        table: PageTable::new([words("", 16), words("name", 24), words("where", 0)]),
+        tasks: Vec::new(),
+        processes: Vec::new(),
+    };
     match &finding.subject {
         Subject::Host if finding.kind == Kind::IdleButBlocked => {
             let groups = interval.idle_blocked.iter().flat_map(|blocked| &blocked.groups);
@@ -54,7 +59,7 @@ pub fn section(interval: &Interval, finding: &Finding, page: &mut Page) {
         }
         Subject::Nic(id) => {
             list.push("interface", SafeText::from_name(&id.name), Item::Nic(id.clone()));
-            list.push_remote_hosts(|host| host.ifindex == Some(id.ifindex) && !host.local);
+            list.push_remote_hosts(id.ifindex);
         }
         Subject::Cgroup(id) => {
             list.push("cgroup", SafeText::from_name(&id.path), Item::Cgroup(id.clone()));
@@ -77,13 +82,22 @@ pub fn section(interval: &Interval, finding: &Finding, page: &mut Page) {
 struct PageList<'a> {
     interval: &'a Interval,
     table: PageTable,
-    /// The threads in it
+    /// The threads in it, and the processes
     tasks: Vec<TaskId>,
+    processes: Vec<ProcessId>,
 }
 
 impl PageList<'_> {
     fn push(&mut self, role: &'static str, name: SafeText, item: Item) {
         self.table.push_item([role.into(), name, SafeText::default()], item, StyleRole::Plain);
+    }
+
+    /// A process that is not listed yet.
+    fn push_process(&mut self, role: &'static str, name: &Name, id: ProcessId) {
+        if !self.processes.contains(&id) {
+            self.processes.push(id);
+            self.push(role, safe!("{}/{}", SafeText::from_name(name), id.pid), Item::Process(id));
+        }
     }
 
     /// A thread that exists and is not listed yet.
@@ -99,10 +113,10 @@ impl PageList<'_> {
         self.table.push_item([role.into(), name, place], Item::Thread(task), StyleRole::Plain);
     }
 
-    /// The remote hosts to which most is sent, with their processes.
-    fn push_remote_hosts(&mut self, is_shown: impl Fn(&RemoteHostSpan) -> bool) {
+    /// The remote hosts to which most is sent through an interface, with their processes.
+    fn push_remote_hosts(&mut self, ifindex: u32) {
         let rows = self.interval.network.remote_hosts.iter().flat_map(|hosts| &hosts.rows);
-        let mut shown: Vec<&RemoteHostSpan> = rows.filter(|host| is_shown(host)).collect();
+        let mut shown: Vec<&RemoteHostSpan> = rows.filter(|host| host.ifindex == Some(ifindex) && !host.local).collect();
         let sent = |host: &RemoteHostSpan| host.kilobytes_out.map_or(0.0, |rate| rate.0);
         shown.sort_by(|a, b| sent(b).total_cmp(&sent(a)));
         for host in shown.into_iter().take(MAX_REMOTE_HOSTS) {
@@ -116,7 +130,7 @@ impl PageList<'_> {
         let rows = self.interval.network.remote_hosts.iter().flat_map(|hosts| &hosts.rows);
         let worst = rows.filter(|host| host.address == address).find_map(|host| host.worst_process.as_ref());
         if let Some((process, name)) = worst {
-            self.push("connected", safe!("{}/{}", SafeText::from_name(name), process.pid), Item::Process(*process));
+            self.push_process("connected", name, *process);
         }
     }
 
@@ -137,8 +151,7 @@ impl PageList<'_> {
         let mut members: Vec<(f64, &Process)> = members.map(|process| (awake(process), &**process)).collect();
         members.sort_by(|a, b| b.0.total_cmp(&a.0));
         for (_, process) in members.into_iter().take(MAX_PROCESSES) {
-            let name = safe!("{}/{}", SafeText::from_name(&process.comm), process.pid);
-            self.push("in it", name, Item::Process(process.id()));
+            self.push_process("in it", &process.comm, process.id());
         }
     }
 
@@ -163,7 +176,7 @@ impl PageList<'_> {
         waiting.take(MAX_THREADS).for_each(|thread| self.push_thread("waits", thread.task));
         let Ok(tasks) = &interval.newer.tasks else { return };
         for process in tasks.members(id).take(MAX_PROCESSES) {
-            self.push("process", safe!("{}/{}", SafeText::from_name(&process.comm), process.pid), Item::Process(process.id()));
+            self.push_process("process", &process.comm, process.id());
         }
     }
 }

@@ -49,8 +49,10 @@ fn available_part(memory: &MemorySpan, with_total: bool) -> SafeLine {
 
 /// In few words: how much is used, or what moves.
 fn swap_part(memory: &MemorySpan, in_full: bool) -> SafeLine {
-    if memory.swap_total.is_none_or(|total| total.0 == 0) {
-        return SafeLine::new("no swap", StyleRole::Dim);
+    match memory.swap_total {
+        None => return SafeLine::new("swap -", StyleRole::Dim),
+        Some(Bytes(0)) => return SafeLine::new("no swap", StyleRole::Dim),
+        Some(_) => {}
     }
     let rate = |rate: Option<PerSecond>| rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0));
     let used = memory.swap_total.zip(memory.swap_free).map(|(total, free)| Bytes(total.0.saturating_sub(free.0)));
