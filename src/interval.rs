@@ -217,6 +217,16 @@ impl Interval {
         });
     }
 
+    /// Of an interval over several samples: says who is blocked as its last part does. Sub-samples belong to one interval, and those
+    /// of the last part are in the newer sample.
+    pub fn set_blocked_groups_of(&mut self, last: &Interval) {
+        if let (Some(whole), Some(last)) = (&mut self.idle_blocked, &last.idle_blocked) {
+            whole.groups.clone_from(&last.groups);
+            whole.kernel_locks.clone_from(&last.kernel_locks);
+            whole.cross_checks = last.cross_checks;
+        }
+    }
+
     /// The process with this pid, from the newer sample, or from the older one if it has exited.
     pub fn process(&self, pid: u32) -> Option<&Arc<Process>> {
         let samples = [&self.newer, &self.older];

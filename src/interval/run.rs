@@ -85,6 +85,11 @@ impl RunAccumulator {
         self.intervals > 1
     }
 
+    /// The interval that was added last.
+    pub fn last(&self) -> Option<&Interval> {
+        self.last.as_deref()
+    }
+
     /// Seconds so far.
     pub fn seconds(&self) -> f64 {
         match (&self.first, &self.last) {

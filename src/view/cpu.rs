@@ -3,6 +3,7 @@
 pub mod cores_pane;
 mod hot_threads;
 pub mod panes;
+pub mod time_pane;
 
 use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns};
@@ -154,6 +155,7 @@ pub const SCREEN: ScreenView = ScreenView {
     panes: &[
         cores_pane::draw,
         panes::run_queue,
+        time_pane::draw,
         |state, evaluation, _, pane| thread_states::draw(state, evaluation, pane),
         panes::hot_threads,
         panes::cpus,

@@ -13,7 +13,6 @@
 //! With fewer lines there are fewer tasks first, then no graph of the interface and none of the disk, then fewer rows in the tables.
 
 mod cores_line;
-mod cpu_pane;
 mod disk_pane;
 mod graph_lines;
 mod memory_line;
@@ -47,7 +46,7 @@ use tables::{disk_table, nic_table, task_table};
 pub const SCREEN: ScreenView = ScreenView {
     draw,
     panes: &[
-        cpu_pane::draw,
+        cpu::time_pane::draw,
         waits_pane::draw,
         cpu::cores_pane::draw,
         system_pane::draw,

@@ -340,7 +340,7 @@ pub fn graphs_pane(state: &State, _: &Evaluation, _: &ScreenLayout, pane: &mut P
             inner.subarea(LABEL, y, width, 1).line(0, ("- not known", StyleRole::Dim));
         }
         let (style, peak_style) = (inner.area_gradient(role), inner.graph_style(StyleRole::Dim));
-        inner.subarea(LABEL, y, width, rows).render(AreaGraph { values: &values, max: 1.0, style, peak_style });
+        inner.subarea(LABEL, y, width, rows).render(AreaGraph::new(&values, 1.0, style, peak_style));
     }
     let graphs = inner.subarea(LABEL, 0, width, u16::MAX).area();
     pane.time_axis(columns.axis(), graphs);

@@ -1,5 +1,6 @@
 //! The program in a pseudo-terminal: the screen appears, follows keys and sizes, and the terminal is restored however it ends.
 
+mod multiplexers;
 mod signals;
 
 use std::os::unix::fs::PermissionsExt;

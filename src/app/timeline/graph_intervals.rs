@@ -75,6 +75,13 @@ pub struct GraphIntervals {
     cursor: Option<Cursor>,
 }
 
+impl GraphIntervals {
+    /// The intervals of the stretch, by the sample that ends each.
+    pub fn wanted(&self) -> Range<u64> {
+        self.wanted.clone()
+    }
+}
+
 impl Timeline {
     /// The screen shows this stretch of time, as begin and end in nanoseconds since the Unix epoch, interval by interval.
     pub fn show_stretch(&mut self, stretch: Option<Range<i64>>) {

@@ -39,6 +39,9 @@ impl Timeline {
     /// The figures between the first and the last sample of the span. `add_to_span` adds what ended in between.
     pub(super) fn span_event(&mut self) -> Option<Event> {
         let indices = self.span_indices()?;
+        if let Some(interval) = self.known_span_totals(&indices) {
+            return Some(Event::Span { interval, intervals: indices.end() - indices.start() + 1 });
+        }
         let older = self.store.sample(indices.start() - 1)?;
         let newer = self.store.sample(*indices.end())?;
         let links = Arc::clone(&self.evaluation.rule_config().link_overrides);

@@ -1,12 +1,14 @@
 //! The totals of a span, with the processes and threads that ended in it. Its intervals are added in slices, so that a key is answered
 //! meanwhile; a span that is extended at its end only adds the new ones.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Timeline;
 use super::checkpoints::IndexedSamples;
 use crate::app::evaluation::SamplePairing;
+use crate::interval::Interval;
 use crate::interval::run::RunAccumulator;
 use crate::state::Event;
 
@@ -26,16 +28,34 @@ pub struct SpanTotals {
     is_reported: bool,
 }
 
+impl SpanTotals {
+    /// Whether these are all intervals of that span.
+    fn is_of(&self, span: &RangeInclusive<u64>) -> bool {
+        self.first == *span.start() && self.next == span.end() + 1
+    }
+
+    /// The figures of all intervals that were added; who is blocked is that of the last one.
+    fn total(&self) -> Option<Arc<Interval>> {
+        let mut total = Arc::unwrap_or_clone(self.accumulator.total()?);
+        if let Some(last) = self.accumulator.last() {
+            total.set_blocked_groups_of(last);
+        }
+        Some(Arc::new(total))
+    }
+}
+
 impl Timeline {
     /// Whether intervals of the span are still to be added.
     pub(super) fn has_span_to_add(&self) -> bool {
         let Some(span) = self.span_indices() else { return false };
         let count = span.end() - span.start() + 1;
-        let is_done = self
-            .span_totals
-            .as_ref()
-            .is_some_and(|totals| totals.first == *span.start() && totals.next == span.end() + 1 && totals.is_reported);
+        let is_done = self.span_totals.as_ref().is_some_and(|totals| totals.is_of(&span) && totals.is_reported);
         (2..=MAX_INTERVALS).contains(&count) && !is_done
+    }
+
+    /// The totals of this span, if all its intervals have been added.
+    pub(super) fn known_span_totals(&self, span: &RangeInclusive<u64>) -> Option<Arc<Interval>> {
+        self.span_totals.as_ref().filter(|totals| totals.is_of(span))?.total()
     }
 
     /// Adds intervals for a few milliseconds; returns the totals when all are added.
@@ -60,7 +80,7 @@ impl Timeline {
         if totals.next > *span.end() {
             totals.is_reported = true;
             let intervals = span.end() - span.start() + 1;
-            events.extend(totals.accumulator.total().map(|interval| Event::Span { interval, intervals }));
+            events.extend(totals.total().map(|interval| Event::Span { interval, intervals }));
         }
         self.span_totals = Some(totals);
         events

@@ -16,24 +16,28 @@ const SLICE: Duration = Duration::from_millis(6);
 #[derive(Default)]
 pub struct TaskPast {
     pub task: Option<FollowedTask>,
+    /// Replay: the intervals of the stretch that the page shows
+    stretch: Range<u64>,
     /// By the sample that ends each
     missing: Range<u64>,
 }
 
 impl Timeline {
-    /// The screen shows the page of this task. `lacks_past`: whether it lacks figures of past intervals.
+    /// The screen shows the page of this task. `lacks_past`: whether it lacks figures of intervals that it knows.
     pub fn follow_task(&mut self, task: Option<FollowedTask>, lacks_past: impl FnOnce(FollowedTask) -> bool) {
-        if self.task_past.task == task {
+        let stretch = self.graph_intervals.wanted();
+        if self.task_past.task == task && self.task_past.stretch == stretch {
             return;
         }
         let missing = match (task.filter(|&task| lacks_past(task)), self.shown_index()) {
+            (Some(_), Some(_)) if !stretch.is_empty() => stretch.clone(),
             (Some(_), Some(shown)) => {
                 let first = self.store.indices().start + 1;
                 shown.saturating_sub(u64::from(MAX_PAGE_COLUMNS)).max(first)..shown + 1
             }
             _ => 0..0,
         };
-        self.task_past = TaskPast { task, missing };
+        self.task_past = TaskPast { task, stretch, missing };
     }
 
     pub(super) fn has_task_past_to_add(&self) -> bool {
@@ -42,9 +46,13 @@ impl Timeline {
 
     /// Computes intervals for a few milliseconds, the oldest first: samples are decoded in their order.
     pub(super) fn add_task_past(&mut self) -> Vec<Event> {
-        let TaskPast { task: Some(task), missing } = &mut self.task_past else { return Vec::new() };
+        let TaskPast { task: Some(task), stretch, missing } = &mut self.task_past else { return Vec::new() };
         let (until, mut points) = (Instant::now() + SLICE, Vec::new());
         for index in missing.by_ref() {
+            // The other intervals of the stretch arrive with the figures of the task.
+            if !stretch.is_empty() && !self.known_intervals.contain(index..index + 1) {
+                continue;
+            }
             let evaluation = self.evaluation.provisional_evaluation_at(&mut self.store, index);
             points.extend(evaluation.and_then(|evaluation| TaskPoint::new(&evaluation.interval, *task)));
             if Instant::now() >= until {

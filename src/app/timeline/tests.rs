@@ -13,6 +13,7 @@ use crate::app::sampling::TimedSample;
 use crate::findings::RuleConfig;
 use crate::recording::{FrameSummary, Recorder, RecorderOptions, Redaction, SummarySeverity};
 use crate::state::TimelineTick;
+use crate::state::history::FollowedTask;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -188,4 +189,62 @@ async fn the_intervals_of_the_displayed_stretch_are_evaluated() {
     // Those before the displayed one came with it.
     assert_eq!(evaluated, (72..=120).collect::<Vec<_>>());
     assert_eq!(timeline.shown_index(), Some(70));
+}
+
+const CONVOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/lab/15-lock-convoy.stalltop");
+
+/// A span says which threads are blocked as its last interval does, also after it was shown before.
+#[test]
+fn a_span_has_the_blocked_groups_of_its_end() {
+    let mut timeline = open(Path::new(CONVOY));
+    let mut blocked = |effect| {
+        let mut events = settled(&mut timeline, effect);
+        while timeline.has_span_to_add() {
+            events.extend(timeline.add_to_span());
+        }
+        let span = events.into_iter().rev().find_map(|event| match event {
+            Event::Span { interval, intervals } => Some((intervals, interval.idle_blocked.clone()?)),
+            _ => None,
+        });
+        let (intervals, blocked) = span.unwrap();
+        let first = blocked.groups.first().unwrap();
+        assert!(blocked.ratio > 0.9 && first.name.as_bytes() == b"convoy", "{blocked:?}");
+        intervals
+    };
+    assert_eq!(blocked(Effect::BeginSpan), 1);
+    assert_eq!(blocked(Effect::Step(4)), 5);
+    assert_eq!(blocked(Effect::Step(-2)), 3);
+    // The end of the recording: once more the same span.
+    let all = blocked(Effect::Step(1000));
+    assert_eq!(blocked(Effect::Step(1)), all);
+}
+
+/// The page of a task has its figures in the whole stretch that it shows, also after the displayed interval.
+#[test]
+fn the_page_of_a_task_knows_the_intervals_after_the_displayed_one() {
+    let mut timeline = open(Path::new(CONVOY));
+    timeline.act(Effect::JumpTo(0));
+    timeline.show_stretch(Some(0..i64::MAX));
+    while timeline.has_graph_intervals_to_add() {
+        timeline.add_graph_intervals();
+    }
+    let first = timeline.store.sample(timeline.shown_index().unwrap()).unwrap();
+    let process = first.tasks.as_ref().unwrap().processes.iter().find(|process| process.threads.len() > 60).unwrap();
+    let task = FollowedTask::Thread(process.task_id(&process.threads[1]));
+    let mut points = Vec::new();
+    timeline.follow_task(Some(task), |_| true);
+    while timeline.has_task_past_to_add() {
+        for event in timeline.add_task_past() {
+            if let Event::TaskPast(added) = event {
+                points.extend(added.iter().map(|point| point.at.boottime_ns));
+            }
+        }
+    }
+    let indices = timeline.store.indices();
+    let after = |at: &&u64| **at > first.at.boottime_ns;
+    assert_eq!(points.len() as u64, indices.end - indices.start - 1);
+    assert!(points.iter().filter(after).count() + 1 >= points.len(), "the first interval is displayed");
+    // The same page of the same stretch asks for nothing more.
+    timeline.follow_task(Some(task), |_| true);
+    assert!(!timeline.has_task_past_to_add());
 }

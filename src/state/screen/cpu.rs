@@ -18,14 +18,17 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
         false => layout.cpu_screen(state),
     },
     bands: &[
+        // Few CPUs have a graph of three rows each.
         Band::new(&["cores", "waiting for a CPU"], 0, |_, evaluation| {
-            (7, 2 + rows_of(evaluation.interval.online_cpus()).clamp(6, 18))
+            let cpus = rows_of(evaluation.interval.online_cpus());
+            (7, 2 + if cpus <= 4 { (3 * cpus).max(6) } else { cpus.clamp(6, 18) })
         }),
+        Band::new(&["cpu", "threads by state"], 3, |_, _| (8, 12)),
         // The table of many CPUs needs the room.
-        Band::new(&["threads by state", "hottest threads"], 2, |_, evaluation| {
-            (7, if evaluation.interval.online_cpus() > 16 { 12 } else { u16::MAX })
+        Band::new(&["hottest threads"], 2, |_, evaluation| {
+            (6, if evaluation.interval.online_cpus() > 16 { 12 } else { u16::MAX })
         }),
         Band::new(&["CPUs"], 1, |_, evaluation| (7, 5 + rows_of(evaluation.interval.online_cpus()).max(2))),
     ],
-    list_pane: Some(4),
+    list_pane: Some(5),
 };

@@ -43,7 +43,7 @@ pub fn run_queue(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane:
     }
     let (style, peak_style) = (inner.area_gradient(StyleRole::RunQueue), inner.graph_style(StyleRole::Dim));
     let mut graph = inner.subarea(AXIS_WIDTH, 0, width, rows);
-    graph.render(AreaGraph { values: &waiting, max: top, style, peak_style });
+    graph.render(AreaGraph::new(&waiting, top, style, peak_style));
     let graph = graph.area();
     for (y, span) in (rows..inner.height()).zip(worst) {
         let name = wait_location::process_thread_and_tid(&interval.newer, span.id);

@@ -130,7 +130,7 @@ fn draw_line(name: SafeText, line: LoadLine, pane: &mut Pane) {
     pane.subarea(LINE_LABEL + width, 0, u16::MAX, 1).line(0, (scale, StyleRole::Dim));
     let (style, peak_style) = (pane.area_gradient(line.role), pane.graph_style(StyleRole::Dim));
     let mut graph = pane.subarea(LINE_LABEL, 0, width, rows);
-    graph.render(AreaGraph { values: &line.values, max: line.top, style, peak_style });
+    graph.render(AreaGraph::new(&line.values, line.top, style, peak_style));
 }
 
 struct LoadLine {

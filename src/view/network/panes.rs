@@ -39,12 +39,15 @@ pub fn traffic(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &
         inner.line(0, ("no interface in use", StyleRole::Dim));
         return;
     }
-    // An interface without packets has one line, below the others.
+    // An interface without packets has one line, below the others; where none had any, the first has an empty graph.
     let columns = state.graph_columns(inner.width());
     let carried = |figure| columns.maxima(&figure).into_iter().flatten().any(|rate| rate > 0.0);
     let is_silent =
         |nic: &&NicSpan| !carried(GraphFigure::Received(nic.id.clone())) && !carried(GraphFigure::Sent(nic.id.clone()));
-    let (silent, moving): (Vec<&NicSpan>, Vec<&NicSpan>) = nics.into_iter().partition(is_silent);
+    let (mut silent, mut moving): (Vec<&NicSpan>, Vec<&NicSpan>) = nics.into_iter().partition(is_silent);
+    if moving.is_empty() {
+        moving.push(silent.remove(0));
+    }
     let lines = u16::try_from(silent.len()).unwrap_or(u16::MAX).min(inner.height() / 2);
     let height = inner.height() - lines;
     let shown = (height / MIN_GRAPH_ROWS).clamp(1, count).min(u16::try_from(moving.len()).unwrap_or(u16::MAX));
@@ -52,9 +55,8 @@ pub fn traffic(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &
     for (at, nic) in (0..shown).zip(moving) {
         draw_graph(state, evaluation, nic, &mut inner.subarea(0, at * rows, u16::MAX, rows));
     }
-    let top = if shown == 0 { 0 } else { height };
-    for (at, nic) in (0..lines.max(1)).zip(silent) {
-        draw_graph(state, evaluation, nic, &mut inner.subarea(0, top + at, u16::MAX, 1));
+    for (at, nic) in (0..lines).zip(silent) {
+        draw_graph(state, evaluation, nic, &mut inner.subarea(0, height + at, u16::MAX, 1));
     }
 }
 

@@ -56,9 +56,9 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &
         let seconds = shown_time(state, &columns);
         let words = SafeLine::new(SafeText::from_name(&nic.id.name), StyleRole::Plain);
         pane.line(0, words.with(safe!("  no packets, {seconds}"), StyleRole::Dim));
-        return;
+    } else {
+        pane.line(0, graph_title(title, pane.width()));
     }
-    pane.line(0, graph_title(title, pane.width()));
     let half = pane.height().saturating_sub(1) / 2;
     if half == 0 {
         return;
@@ -70,7 +70,7 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &
             .with(safe!("{:>8}/s", format::short_bytes(now * 1024.0)), StyleRole::Plain);
         part.line(half - 1, line);
         let (style, peak_style) = (part.area_gradient(role), part.graph_style(StyleRole::Dim));
-        part.subarea(LABEL_WIDTH, 0, u16::MAX, half).render(AreaGraph { values: &values, max: top, style, peak_style });
+        part.subarea(LABEL_WIDTH, 0, u16::MAX, half).render(AreaGraph::new(&values, top, style, peak_style));
     }
     let graphs = pane.subarea(LABEL_WIDTH, 1, u16::MAX, 2 * half).area();
     pane.time_axis(columns.axis(), graphs);

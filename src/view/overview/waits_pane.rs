@@ -17,7 +17,7 @@ use crate::view::text;
 use crate::view::theme::StyleRole;
 use crate::view::wait_chain::{chain_lines, finding_chain_lines};
 
-pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
+pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let width = usize::from(pane.width().saturating_sub(2));
     let deadlock = deadlock::reported_lines(evaluation, width);
     if !deadlock.is_empty() {
@@ -43,7 +43,10 @@ pub fn draw(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
         next_steps(evaluation, &mut inner, next);
         return;
     }
-    let mut inner = pane.framed((WHO_WAITS, StyleRole::Bold), confidence_note(&chains));
+    // Sub-samples belong to one interval: of a span to its last one.
+    let of_end = if state.playback.span.as_ref().is_some_and(|span| span.intervals > 1) { ", at its end" } else { "" };
+    let title = SafeLine::new(WHO_WAITS, StyleRole::Bold).with(of_end, StyleRole::Dim);
+    let mut inner = pane.framed(title, confidence_note(&chains));
     if chains.is_empty() {
         let words = text::wrap(&no_chain_words(evaluation), usize::from(inner.width()), 3);
         let lines = words.into_iter().map(|words| SafeLine::new(SafeText::sanitize(words), StyleRole::Dim));

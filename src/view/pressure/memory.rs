@@ -142,7 +142,7 @@ pub fn graph_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane
     if swap_rows > 0 {
         inner.line(rows, ("swap", StyleRole::Dim));
         let (style, peak_style) = (inner.area_gradient(StyleRole::OtherBlocked), inner.graph_style(StyleRole::Dim));
-        let graph = AreaGraph { values: &swap, max: 1.0, style, peak_style };
+        let graph = AreaGraph::new(&swap, 1.0, style, peak_style);
         inner.subarea(LABEL_CELLS, rows, width, 1).render(graph);
     }
     let graphs = inner.subarea(LABEL_CELLS, 0, width, u16::MAX).area();
@@ -173,5 +173,5 @@ fn draw_parts(columns: &GraphColumns, pane: &mut Pane) {
     let layers = [layer('█', StyleRole::System), layer(CACHE_GLYPH, StyleRole::Disk)];
     pane.render(StackedArea { columns: &shares, layers });
     let (style, peak_style) = (pane.area_gradient(StyleRole::System), pane.graph_style(StyleRole::Dim));
-    pane.render(AreaGraph { values: &in_use, max: 1.0, style, peak_style });
+    pane.render(AreaGraph::new(&in_use, 1.0, style, peak_style));
 }

@@ -1,4 +1,5 @@
-//! Mean values over time on a linear axis, with a line up to the maximum of each column.
+//! Mean values over time on a linear axis, with a line up to the maximum of each column. A value of 0 is a line at the bottom: a blank
+//! column has no data.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,14 +9,28 @@ use ratatui::widgets::Widget;
 use super::gradient::Gradient;
 use super::range_column::{RangeGlyph, range_glyph};
 
+/// The glyph of 0.
+const LOWEST: char = '▁';
+
 /// A column for each value, filled to its mean; up to its minimum with full blocks.
 pub struct AreaGraph<'a> {
-    /// Minimum, mean and maximum; `None`: no data
-    pub values: &'a [Option<[f32; 3]>],
-    /// The value of the top edge, above 0
-    pub max: f32,
-    pub style: Gradient,
-    pub peak_style: Style,
+    values: &'a [Option<[f32; 3]>],
+    max: f32,
+    style: Gradient,
+    peak_style: Style,
+    high: Option<(f32, Gradient)>,
+}
+
+impl<'a> AreaGraph<'a> {
+    /// `values`: minimum, mean and maximum, or no data; `max`: the value of the top edge, above 0.
+    pub fn new(values: &'a [Option<[f32; 3]>], max: f32, style: Gradient, peak_style: Style) -> AreaGraph<'a> {
+        AreaGraph { values, max, style, peak_style, high: None }
+    }
+
+    /// The same; columns whose mean is at least `least` have another style.
+    pub fn styled_from(self, least: f32, style: Gradient) -> AreaGraph<'a> {
+        AreaGraph { high: Some((least, style)), ..self }
+    }
 }
 
 impl Widget for AreaGraph<'_> {
@@ -29,14 +44,18 @@ impl Widget for AreaGraph<'_> {
             let Some([min, mean, max]) = *value else { continue };
             // What is not 0 is visible.
             let heights = [eighths(min), eighths(mean).max(usize::from(mean > 0.0)), eighths(max)];
+            let style = self.high.filter(|(least, _)| mean >= *least).map_or(self.style, |(_, style)| style);
             for (row, place) in column.rows().rev().enumerate() {
                 let Some(cell) = buffer.cell_mut(place.as_position()) else { continue };
                 match range_glyph(row, heights) {
                     Some(RangeGlyph::UpToMean(glyph)) => {
-                        cell.set_char(glyph).set_style(self.style.of_row(row, area.height));
+                        cell.set_char(glyph).set_style(style.of_row(row, area.height));
                     }
                     Some(RangeGlyph::UpToMax(glyph)) => {
                         cell.set_char(glyph).set_style(self.peak_style);
+                    }
+                    None if row == 0 => {
+                        cell.set_char(LOWEST).set_style(self.peak_style);
                     }
                     None => {}
                 }
@@ -56,8 +75,8 @@ mod tests {
         let area = Rect::new(0, 0, 5, 3);
         let mut buffer = Buffer::empty(area);
         let values = [Some([3.0; 3]), None, Some([1.0, 1.0, 3.0]), Some([0.01; 3]), Some([0.0; 3])];
-        AreaGraph { values: &values, max: 3.0, style: Style::new().into(), peak_style: Style::new() }.render(area, &mut buffer);
-        assert_eq!(buffer, Buffer::with_lines(["█ │  ", "█ │  ", "█ █▁ "]));
+        AreaGraph::new(&values, 3.0, Style::new().into(), Style::new()).render(area, &mut buffer);
+        assert_eq!(buffer, Buffer::with_lines(["█ │  ", "█ │  ", "█ █▁▁"]));
     }
 
     #[test]
@@ -65,7 +84,7 @@ mod tests {
         let area = Rect::new(0, 0, 2, 3);
         let mut buffer = Buffer::empty(area);
         let values = [Some([1.0, 2.0, 3.0]), Some([0.0, 2.5, 2.5])];
-        AreaGraph { values: &values, max: 3.0, style: Style::new().into(), peak_style: Style::new() }.render(area, &mut buffer);
+        AreaGraph::new(&values, 3.0, Style::new().into(), Style::new()).render(area, &mut buffer);
         assert_eq!(buffer, Buffer::with_lines(["│▄", "▒▒", "█▒"]));
     }
 
@@ -75,8 +94,18 @@ mod tests {
         let mut buffer = Buffer::empty(area);
         let style = Gradient([0, 1, 2, 3, 4, 5].map(|step| Style::new().fg(Color::Indexed(step))));
         let values = [Some([1.0; 3]), Some([0.5; 3])];
-        AreaGraph { values: &values, max: 1.0, style, peak_style: Style::new() }.render(area, &mut buffer);
+        AreaGraph::new(&values, 1.0, style, Style::new()).render(area, &mut buffer);
         let colors: Vec<Color> = buffer.content.iter().map(|cell| cell.fg).collect();
         assert_eq!(colors, [Color::Indexed(5), Color::Reset, Color::Indexed(0), Color::Indexed(0)]);
+    }
+
+    #[test]
+    fn high_columns_have_a_style_of_their_own() {
+        let area = Rect::new(0, 0, 2, 1);
+        let mut buffer = Buffer::empty(area);
+        let color = |index| Style::new().fg(Color::Indexed(index));
+        let values = [Some([0.9; 3]), Some([0.8; 3])];
+        AreaGraph::new(&values, 1.0, color(1).into(), Style::new()).styled_from(0.9, color(2).into()).render(area, &mut buffer);
+        assert_eq!(buffer.content.iter().map(|cell| cell.fg).collect::<Vec<_>>(), [Color::Indexed(2), Color::Indexed(1)]);
     }
 }

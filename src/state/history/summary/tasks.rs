@@ -11,7 +11,7 @@ use crate::units::Ratio;
 const MAX_PROCESSES: usize = 48;
 
 /// Each summary keeps the most active threads, and those whose pages were opened last.
-const MAX_ACTIVE_THREADS: usize = 32;
+const MAX_AWAKE_THREADS: usize = 128;
 const MAX_FOLLOWED_THREADS: usize = 8;
 
 /// Lock waits are of little weight: most are of idle workers.
@@ -34,7 +34,8 @@ pub(super) struct TaskSummaries {
     processes: Box<[ProcessSummary]>,
     /// Whether the other processes slept: these are not only the most active ones
     others_slept: bool,
-    active_threads: Box<[(TaskId, StateShares)]>,
+    /// Of the threads that did not sleep all the time the most active ones by tid, sorted. Small: an interval may have many.
+    awake_threads: Box<[(u32, StateShares)]>,
     /// Whether the other threads slept
     other_threads_slept: bool,
     /// The one that was opened last is the last one
@@ -109,12 +110,9 @@ impl IntervalSummary {
 
     /// The same of one thread.
     pub fn thread_states(&self, id: TaskId) -> Option<[f32; 6]> {
-        let TaskSummaries { processes, others_slept, active_threads, other_threads_slept, followed_threads } = &self.tasks;
-        let process_slept = || *others_slept && !processes.iter().any(|process| process.id.pid == id.pid);
-        let slept = || *other_threads_slept || process_slept();
-        match active_threads.iter().chain(followed_threads).find(|thread| thread.0 == id) {
-            Some((_, states)) => states.shares(),
-            None => slept().then_some([0.0; 6]),
+        match self.tasks.thread(id) {
+            Some(states) => states.shares(),
+            None => self.tasks.others_slept(id).then_some([0.0; 6]),
         }
     }
 
@@ -134,19 +132,37 @@ impl TaskSummaries {
         let active: Vec<&ProcessSpan> = tasks.active_processes.iter().filter(active).collect();
         let others_slept = active.len() <= MAX_PROCESSES;
         let processes = heaviest(active, MAX_PROCESSES, |span| weight(span.cpu, &span.states));
-        let is_active = |span: &&ThreadSpan| span.states.non_sleep() > 0.0005;
+        let is_active = |span: &&ThreadSpan| span.states.non_sleep() > 0.0005 || span.states.unknown > 0.5;
         let threads: Vec<&ThreadSpan> = tasks.threads.iter().filter(is_active).collect();
-        let other_threads_slept = threads.len() <= MAX_ACTIVE_THREADS;
+        let other_threads_slept = threads.len() <= MAX_AWAKE_THREADS;
         let used = |span: &ThreadSpan| span.cpu.map_or(0.0, |cpu| cpu.0) as f32;
         let threads =
-            heaviest(threads, MAX_ACTIVE_THREADS, |span| weight(span.cpu, &span.states) + used(span) * THREAD_CPU_WEIGHT);
+            heaviest(threads, MAX_AWAKE_THREADS, |span| weight(span.cpu, &span.states) + used(span) * THREAD_CPU_WEIGHT);
+        let mut awake_threads: Box<[(u32, StateShares)]> =
+            threads.into_iter().map(|span| (span.id.tid, StateShares::new(&span.states))).collect();
+        awake_threads.sort_unstable_by_key(|thread| thread.0);
         TaskSummaries {
             processes: processes.into_iter().map(ProcessSummary::new).collect(),
             others_slept,
-            active_threads: threads.into_iter().map(|span| (span.id, StateShares::new(&span.states))).collect(),
+            awake_threads,
             other_threads_slept,
             followed_threads: Box::default(),
         }
+    }
+
+    fn thread(&self, id: TaskId) -> Option<StateShares> {
+        let followed = self.followed_threads.iter().find(|thread| thread.0 == id).map(|thread| thread.1);
+        let awake = || {
+            let place = self.awake_threads.binary_search_by_key(&id.tid, |thread| thread.0).ok()?;
+            self.awake_threads.get(place).map(|thread| thread.1)
+        };
+        followed.or_else(awake)
+    }
+
+    /// Whether a thread that is not among those kept slept.
+    fn others_slept(&self, id: TaskId) -> bool {
+        let process_slept = || self.others_slept && !self.processes.iter().any(|process| process.id.pid == id.pid);
+        self.other_threads_slept || process_slept()
     }
 
     fn process(&self, id: ProcessId) -> Option<&ProcessSummary> {
