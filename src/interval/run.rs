@@ -131,7 +131,7 @@ impl RunAccumulator {
             users: Arc::clone(&tasks.users),
             hidden: tasks.hidden,
             read_times: tasks.read_times.clone(),
-            cpu_runs: tasks.cpu_runs.clone(),
+            run_times: tasks.run_times.clone(),
         };
         let switches = last.context_switches.as_ref().map_err(|why| *why).map(|switches| {
             let mut all = self.ended_switches.clone();

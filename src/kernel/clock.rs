@@ -32,7 +32,8 @@ impl SampleClock {
         }
     }
 
-    /// How long after the time of the sample it is, µs; 0 if that is too little to matter.
+    /// How long after the time of the sample it is, µs; 0 if that is too little to matter, so that most samples of a recording have
+    /// the same.
     pub fn read_delay_us(&self, sample: Instant) -> u32 {
         let delay_ns = self.boottime_ns().saturating_sub(sample.boottime_ns);
         if delay_ns < MIN_READ_DELAY_NS { 0 } else { u32::try_from(delay_ns / 1000).unwrap_or(u32::MAX) }

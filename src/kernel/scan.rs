@@ -1,5 +1,5 @@
 //! The scan of all tasks. It reads what may have changed since the last scan and keeps what it read, so that the same need not be read
-//! again. It computes no difference but one, which two samples do not have: how long a thread ran on each CPU (`thread`).
+//! again. The sample has what was read; differences are computed in `interval`.
 //!
 //! - discovery: which processes exist (`discovery`, `discovery/new_pids`), and which threads (`process/threads`)
 //! - change detection: which processes ran, by their CPU clocks (`process_clock`), and which of their threads (`cpu_time_check`)
@@ -41,9 +41,9 @@ use super::task::files::{TaskFiles, is_in_initial_pid_namespace};
 use crate::ids::{CpuId, GroupId};
 use crate::sample::Reading;
 use crate::sample::host::Host;
-use crate::sample::task::{CpuRun, HiddenTasks, Tasks};
+use crate::sample::task::{HiddenTasks, RunTime, Tasks};
 
-/// Threads whose run time is kept by CPU, and the run time of such a thread at least.
+/// Threads whose readings of run time a sample keeps, and the run time of such a thread at least.
 const MAX_MOVING_THREADS: usize = 16;
 const MIN_MOVING_RUN_NS: u64 = 100_000_000;
 /// Number of processes beside a stuck one of their group whose wait channels are read in one scan.
@@ -98,28 +98,31 @@ impl TaskScanner {
             users: Arc::default(),
             hidden: self.hidden_tasks(),
             read_times: std::mem::take(&mut self.context.read_times),
-            cpu_runs: self.take_cpu_runs(),
+            run_times: self.take_run_times(),
         }
     }
 
-    /// The run time by CPU of the threads that moved between CPUs, of the busiest ones.
-    fn take_cpu_runs(&mut self) -> Vec<CpuRun> {
-        let mut threads: Vec<(u64, Vec<CpuRun>)> = Vec::new();
+    /// The run times of the threads that moved between CPUs since the last sample, of the busiest ones.
+    fn take_run_times(&mut self) -> Vec<RunTime> {
+        let mut threads: Vec<(u64, Vec<RunTime>)> = Vec::new();
         for known in self.sub_sampled_mut() {
             known.for_each_hot_thread(|process, thread, sampled| {
-                let all_ns = thread.cpu_runs().map(|(_, run_ns)| run_ns).sum();
-                if thread.cpu_runs().nth(1).is_some() && all_ns >= MIN_MOVING_RUN_NS {
+                let run_ns = thread.run_times.run_ns();
+                if thread.run_times.has_moved() && run_ns >= MIN_MOVING_RUN_NS {
                     let task = process.task_id(sampled);
-                    let runs = thread.cpu_runs().map(|(cpu, run_ns)| CpuRun { task, cpu: CpuId(cpu), run_ns }).collect();
-                    threads.push((all_ns, runs));
+                    let readings = thread.run_times.iter();
+                    let readings = readings.map(|(cpu, run_ns)| RunTime { task, run_ns, cpu: cpu.map(CpuId) }).collect();
+                    threads.push((run_ns, readings));
                 }
-                thread.clear_cpu_runs();
+                thread.run_times.clear();
             });
         }
-        threads.small_sort_by_key(|(all_ns, _)| Reverse(*all_ns));
-        let mut runs: Vec<CpuRun> = threads.into_iter().take(MAX_MOVING_THREADS).flat_map(|(_, runs)| runs).collect();
-        runs.sort_unstable();
-        runs
+        threads.small_sort_by_key(|(run_ns, _)| Reverse(*run_ns));
+        let busiest = threads.into_iter().take(MAX_MOVING_THREADS);
+        let mut run_times: Vec<RunTime> = busiest.flat_map(|(_, readings)| readings).collect();
+        // Stable: the readings of a thread stay in their order.
+        run_times.small_sort_by_key(|reading| reading.task);
+        run_times
     }
 
     /// The time of the sample that the next scan belongs to, CLOCK_BOOTTIME.

@@ -25,17 +25,20 @@ pub struct Tasks {
     pub hidden: HiddenTasks,
     /// When processes were read, where that was later than the sample. Sorted by pid and by time; usually empty.
     pub read_times: Vec<ReadTime>,
-    /// Of the busiest threads that ran on several CPUs since the last sample; sorted
-    pub cpu_runs: Vec<CpuRun>,
+    /// Of the busiest threads that ran on several CPUs since the last sample; sorted by task, in the order of the readings
+    pub run_times: Vec<RunTime>,
 }
 
-/// How long a thread ran on a CPU since the last sample: the growth of its run time between two readings (sub-samples included)
-/// belongs to the CPU of the second one, stat field 39. Run time after which a sub-sample found the thread asleep again is left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CpuRun {
+/// One of the readings of a thread since the last sample, those of sub-samples included: its run time, and the CPU it was on. Of
+/// readings on the same CPU in a row the last one is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunTime {
     pub task: TaskId,
-    pub cpu: CpuId,
-    pub run_ns: u64,
+    /// schedstat field 1
+    pub run_ns: Counter,
+    /// stat field 39; `None` where stat was not read with it: the reading before the first one with a CPU, and after a sub-sample that
+    /// found the thread asleep again
+    pub cpu: Option<CpuId>,
 }
 
 /// This process and those behind it, in the order of pids, were read at this time or later.
@@ -59,11 +62,11 @@ impl Tasks {
         self.read_times.get(behind.checked_sub(1)?).map(|read| read.boottime_ns)
     }
 
-    /// How long the thread ran on each of several CPUs; empty if that is not known, or if it ran on one.
-    pub fn cpu_runs(&self, task: TaskId) -> &[CpuRun] {
-        let first = self.cpu_runs.partition_point(|run| run.task < task);
-        let end = self.cpu_runs.partition_point(|run| run.task <= task);
-        self.cpu_runs.get(first..end).unwrap_or_default()
+    /// The readings of the run time of the thread; empty if they were not kept, or if it ran on one CPU.
+    pub fn run_times(&self, task: TaskId) -> &[RunTime] {
+        let first = self.run_times.partition_point(|reading| reading.task < task);
+        let end = self.run_times.partition_point(|reading| reading.task <= task);
+        self.run_times.get(first..end).unwrap_or_default()
     }
 
     /// The processes of a group.

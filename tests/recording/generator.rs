@@ -35,7 +35,7 @@ use stalltop::sample::operations::Operations;
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
 use stalltop::sample::stacks::{ThreadStack, UserStack};
 use stalltop::sample::task::{
-    ChildrenCpuTime, CpuRun, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo,
+    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, RunTime, Schedstat, Scheduling, TaskIo,
     TaskState, Tasks, Thread, WaitState,
 };
 use stalltop::sample::waits::{
@@ -216,7 +216,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 users: Arc::new(d.list(3, |d| (d.u32(), d.name())).into_iter().collect()),
                 hidden: HiddenTasks { wait_channels: d.u32(), schedstats: d.u32(), processes: d.bool() },
                 read_times: d.list(3, |d| ReadTime { pid: d.u32(), boottime_ns: d.u64() }),
-                cpu_runs: d.list(3, |d| CpuRun { task: task(d), cpu: CpuId(d.u32()), run_ns: d.u64() }),
+                run_times: d.list(3, |d| RunTime { task: task(d), run_ns: d.counter(), cpu: d.maybe(|d| CpuId(d.u32())) }),
             }
         }),
         waits: Waits {
@@ -1019,7 +1019,7 @@ impl Machine {
             users: Arc::new([(0, Name::from("root")), (1000, Name::from("ann"))].into_iter().collect()),
             hidden: HiddenTasks::default(),
             read_times: Vec::new(),
-            cpu_runs: Vec::new(),
+            run_times: Vec::new(),
         });
         Machine { dice, now, busy, cpus }
     }

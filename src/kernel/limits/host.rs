@@ -95,11 +95,11 @@ impl HostLimitReader {
     }
 }
 
-/// Open files and their limit: `allocated  free  max` of /proc/sys/fs/file-nr.
+/// Open files and their limit: the first and the third number of /proc/sys/fs/file-nr. The second is 0 since Linux 2.6.
 fn parse_file_nr(text: &[u8]) -> Option<(u64, u64)> {
     let mut numbers = words(lines(text).next()?).map(parse_u64);
-    let (allocated, free, max) = (numbers.next()??, numbers.next()??, numbers.next()??);
-    Some((allocated.saturating_sub(free), max))
+    let (open, _, max) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    Some((open, max))
 }
 
 /// Sum of the column `drop` of /proc/net/stat/nf_conntrack, hexadecimal, one line for each CPU.
@@ -124,8 +124,8 @@ mod tests {
     }
 
     #[test]
-    fn free_files_are_not_open() {
-        assert_eq!(parse_file_nr(b"2064\t64\t2466170\n"), Some((2000, 2_466_170)));
+    fn open_files_and_their_limit_are_the_first_and_the_last_number() {
+        assert_eq!(parse_file_nr(b"2064\t0\t2466170\n"), Some((2064, 2_466_170)));
         assert_eq!(parse_file_nr(b"2064\n"), None);
     }
 }

@@ -85,7 +85,8 @@ impl UdpSocketReader {
         Ok(sockets)
     }
 
-    /// Keeps the sockets with most drops since the last reading; at the first one those with most.
+    /// Keeps the sockets with most drops since the last reading; at the first one those with most. A sample cannot have all sockets,
+    /// and the older one has none, since they are read only while overflows grow.
     fn select(&mut self, sockets: &mut Vec<UdpSocket>) {
         let before = std::mem::take(&mut self.drops);
         self.drops = sockets.iter().map(|socket| (socket.inode, socket.drops.0)).collect();

@@ -1,8 +1,10 @@
 //! A known thread: what the scan keeps of it, and how it is read again. schedstat is read first, stat, wchan and syscall only if
 //! schedstat shows that the thread ran, or if its state may change without it running.
 
+mod run_times;
 mod wait;
 
+use self::run_times::RunTimes;
 use self::wait::classify_wait;
 use super::context::ScanContext;
 use crate::kernel::task::files::{TaskDescriptors, ThreadFile, is_task_gone};
@@ -19,9 +21,6 @@ const VERY_RECENT_NS: u64 = 1_000_000_000;
 const MIN_RUN_DELAY_NS: u64 = 5_000_000;
 /// They are read again after this time, so that taskset or a changed cpuset is seen.
 const AFFINITY_TTL_NS: u64 = 10_000_000_000;
-
-/// CPUs but the first of which the run time is kept: there are about ten readings between two samples.
-const MAX_OTHER_CPUS: usize = 15;
 
 /// What is kept of a thread between two readings.
 #[derive(Debug)]
@@ -49,9 +48,8 @@ pub struct KnownThread {
     pub last_read_ns: u64,
     pub schedstat: Option<Schedstat>,
     ticks: (Counter, Counter),
-    /// CPU and run time on it since the last sample, ns: the first CPU, which takes no allocation, and others
-    first_cpu_run: Option<(u32, u64)>,
-    other_cpu_runs: Vec<(u32, u64)>,
+    /// Since the last sample
+    pub run_times: RunTimes,
     /// status Cpus_allowed_list, and when it was read
     cpus_allowed_list: Option<Box<(Name, u64)>>,
     /// Run delay (schedstat field 2) at the last sample
@@ -148,8 +146,7 @@ impl KnownThread {
             last_read_ns: now_ns,
             schedstat: sched,
             ticks,
-            first_cpu_run: None,
-            other_cpu_runs: Vec::new(),
+            run_times: RunTimes::default(),
             cpus_allowed_list: None,
             sampled_run_delay: None,
             descriptors: TaskDescriptors::default(),
@@ -305,7 +302,7 @@ impl KnownThread {
         let ticks = figures.ticks();
         let ran = ran || (sched.is_none() && ticks != self.ticks);
         self.ticks = ticks;
-        self.add_cpu_run(figures.processor, delta(sched.map(|new| new.run_ns), self.schedstat.map(|old| old.run_ns)));
+        self.run_times.add(figures.processor, self.schedstat.map(|old| old.run_ns), sched.map(|new| new.run_ns));
         self.schedstat = sched;
         if ran {
             self.last_timeslice_ns = Some(now_ns);
@@ -319,28 +316,6 @@ impl KnownThread {
         }
         self.sample_is_stale = !options.for_sample;
         ThreadChange::Changed(figures)
-    }
-
-    /// It was last seen on this CPU and has run so long since the reading before.
-    fn add_cpu_run(&mut self, cpu: u32, run_ns: Option<u64>) {
-        let Some(run_ns) = run_ns.filter(|&run_ns| run_ns > 0) else { return };
-        let others = &mut self.other_cpu_runs;
-        let first = self.first_cpu_run.get_or_insert((cpu, 0));
-        if let Some((_, sum)) = std::iter::once(first).chain(others.iter_mut()).find(|(known, _)| *known == cpu) {
-            *sum = sum.saturating_add(run_ns);
-        } else if others.len() < MAX_OTHER_CPUS {
-            others.push((cpu, run_ns));
-        }
-    }
-
-    /// CPUs and run time on each since the last `clear_cpu_runs`, ns.
-    pub fn cpu_runs(&self) -> impl Iterator<Item = (u32, u64)> {
-        self.first_cpu_run.iter().chain(&self.other_cpu_runs).copied()
-    }
-
-    pub fn clear_cpu_runs(&mut self) {
-        self.first_cpu_run = None;
-        self.other_cpu_runs.clear();
     }
 
     /// Reads which CPUs it may use, if it had to wait for one.

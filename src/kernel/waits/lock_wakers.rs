@@ -245,7 +245,8 @@ fn watch(watched: &mut [Option<WatchedLock>; MAX_LOCKS], probe: &LockWakersProbe
 }
 
 impl WatchedLock {
-    /// `waker`: the first thread that woke another one since the last sub-sample.
+    /// `waker`: the first thread that woke another one since the last sub-sample. The last dozens of checks count, more than one
+    /// interval has.
     fn check(&mut self, waker: Option<u32>) {
         let Some(waker) = waker else { return };
         let Some(holder) = self.holder.take() else { return };

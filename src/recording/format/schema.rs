@@ -3,6 +3,7 @@
 //! A field is declared in one line of the list of its struct (`columns!`), in the file of its subject. Section numbers and
 //! columns never change their meaning; docs/recording-format.md lists them, and a test compares it with these files.
 
+mod earlier;
 mod machine;
 mod network;
 mod tasks;
@@ -25,7 +26,7 @@ use crate::sample::network::unix_senders::UnixSenders;
 use crate::sample::network::waiting_connections::WaitingConnections;
 use crate::sample::network::{Listener, Nic, Softnet, SynQueue, UdpSocket};
 use crate::sample::stacks::{ThreadStack, UserStack};
-use crate::sample::task::{CpuRun, Process, ReadTime, Thread};
+use crate::sample::task::{Process, ReadTime, RunTime, Thread};
 use crate::sample::waits::{
     BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerPeer, PipeLink, ServerSocket,
     SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue,
@@ -108,7 +109,7 @@ pub struct List {
 }
 
 macro_rules! lists {
-    ($($section:literal $name:literal: $row:ty, keys $keys:literal, steps $steps:literal, $get:expr, $get_mut:expr;)*) => {
+    ($($section:literal $name:literal: $row:ty, keys $keys:literal, steps $steps:literal, $get:expr, $get_mut:expr;)* $earlier:path) => {
         &[$( List {
             table: Table { section: $section, width: <$row>::WIDTH, keys: $keys, steps: $steps },
             #[cfg(test)]
@@ -125,7 +126,7 @@ macro_rules! lists {
                 *list = from_rows(rows, names)?;
                 Ok(())
             },
-        } ),*]
+        }, )* $earlier]
     };
 }
 
@@ -169,11 +170,12 @@ pub const LISTS: &[List] = lists! {
     52 "senders on Unix sockets": UnixSenders, keys 10, steps 10, |s| s.protocols.unix_senders.as_ref(), |s| s.protocols.unix_senders.as_mut();
     53 "limits": Limit, keys 14, steps 14, |s| s.limits.as_ref().map(|limits| &limits.rows), |s| s.limits.as_mut().map(|limits| &mut limits.rows);
     42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
-    54 "run time of threads by CPU": CpuRun, keys 4, steps 4, |s| s.tasks.as_ref().map(|tasks| &tasks.cpu_runs), |s| s.tasks.as_mut().map(|tasks| &mut tasks.cpu_runs);
+    68 "run times of threads": RunTime, keys 4, steps 6, |s| s.tasks.as_ref().map(|tasks| &tasks.run_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.run_times);
     63 "latencies of block requests": LatencyBucket, keys 4, steps 4, |s| s.block_io.as_ref().map(|io| &io.buckets), |s| s.block_io.as_mut().map(|io| &mut io.buckets);
     55 "CPU frequencies": CpuFrequency, keys 1, steps 1, |s| Ok(&s.cpu_frequencies), |s| Ok(&mut s.cpu_frequencies);
     62 "kernel stacks of stuck threads": ThreadStack, keys 3, steps 3, |s| s.stacks.as_ref(), |s| s.stacks.as_mut();
     65 "user stacks of stuck threads": UserStack, keys 3, steps 3, |s| s.user_stacks.as_ref(), |s| s.user_stacks.as_mut();
+    earlier::CPU_RUNS
 };
 
 /// Processes, without their threads but with the number of them. Rows are paired by pid and start time, in the order of pids.
@@ -206,7 +208,7 @@ pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
 impl List {
     /// Whether it is of tasks, or of what sub-samples saw of them.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54 | 56 | 62 | 65..=67)
+        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54 | 56 | 62 | 65..=68)
     }
 }
 

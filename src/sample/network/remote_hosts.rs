@@ -73,7 +73,7 @@ pub struct RttSums {
 pub struct SendLimitTimes {
     /// Time between two scans
     pub observed_us: Counter,
-    /// tcpi_busy_time: part of observed; there was data to send or data not yet acknowledged
+    /// tcpi_busy_time: part of observed, but in whole clock ticks; there was data to send or data not yet acknowledged
     pub busy_us: Counter,
     /// tcpi_rwnd_limited: part of busy; the receiver's window was full
     pub rwnd_limited_us: Counter,

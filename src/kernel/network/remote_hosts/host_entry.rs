@@ -1,4 +1,5 @@
-//! The sums of one remote host over its connections, and its worst connection.
+//! The sums of one remote host over its connections, and its worst connection. A sample has no connections, of which there may be a
+//! hundred thousand: so their growth is added up here, as the kernel counted it, and `interval` does the rest.
 
 use super::connection::{Connection, TcpInfo};
 use crate::sample::network::remote_hosts::{RemoteHost, RttSums, SendLimitTimes};
@@ -92,6 +93,7 @@ impl HostEntry {
         }
     }
 
+    /// Adds what a connection has counted since the dump before, `elapsed_us` ago; 0 where that is not known.
     pub fn add_growth(&mut self, before: &TcpInfo, now: &TcpInfo, minimum_us: Option<u32>, elapsed_us: u64) {
         let sums = &mut self.sums;
         let segments = wrapping_growth(now.data_segments_out, before.data_segments_out);
@@ -126,7 +128,8 @@ impl HostEntry {
             add_to(&mut limits.observed_us, elapsed_us);
             let sums = [&mut limits.busy_us, &mut limits.rwnd_limited_us, &mut limits.sndbuf_limited_us];
             for ((sum, new), old) in sums.into_iter().zip(new).zip(old) {
-                add_to(sum, new.saturating_sub(old).min(elapsed_us));
+                // In whole clock ticks: may be more than the time between two dumps.
+                add_to(sum, new.saturating_sub(old));
             }
         }
     }
@@ -144,7 +147,7 @@ impl RttSums {
     }
 }
 
-/// The growth of a counter; 0 when it fell, as it does for a reused identity.
+/// The growth of a counter; `None` when it fell, as it does for a reused identity.
 pub fn growth(now: Option<u64>, before: Option<u64>) -> Option<u64> {
     now?.checked_sub(before?)
 }

@@ -1,6 +1,6 @@
 //! Selects the connections that wait for their remote end: by state and timer, by the growth of their counters since the previous
-//! scan, and by the times at which data was last sent and received. The limits here decide what a sample keeps; the rules of
-//! `findings` decide what is reported.
+//! scan, and by the times at which data was last sent and received. The limits here decide what a sample keeps, which has sums of
+//! these few and not all connections; the rules of `findings` decide what is reported.
 
 use std::cmp::Ordering;
 use std::net::SocketAddr;

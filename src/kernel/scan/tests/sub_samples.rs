@@ -1,6 +1,7 @@
 //! Sub-samples: what they read, and what they count.
 
 use super::*;
+use crate::ids::CpuId;
 
 #[test]
 fn sub_samples_count_threads_by_group() {
@@ -169,7 +170,7 @@ fn steady_processes_are_sub_sampled_less_often_than_others() {
 }
 
 #[test]
-fn the_run_time_of_a_thread_that_moves_is_kept_by_cpu() {
+fn the_run_times_of_a_thread_that_moves_are_kept_with_its_cpus() {
     let mut machine = Machine::new(true);
     let running = |timeslices| Given { state: 'R', timeslices, channel: "0", call: "running", ..one(40) };
     machine.put(40, "mover", 5, 10_000_000, &[running(5)]);
@@ -180,8 +181,8 @@ fn the_run_time_of_a_thread_that_moves_is_kept_by_cpu() {
     let stat = std::fs::read_to_string(machine.path("40/task/40/stat")).unwrap();
     machine.write("40/task/40/stat", stat.replace(" 17 1 0 ", " 17 3 0 "));
     let tasks = machine.scan();
-    let runs: Vec<(u32, u64)> = tasks.cpu_runs.iter().map(|run| (run.cpu.0, run.run_ns)).collect();
-    assert_eq!(runs, [(1, 300_000_000), (3, 100_000_000)]);
-    assert_eq!(tasks.cpu_runs(tasks.cpu_runs[0].task).len(), 2);
-    assert!(machine.scan().cpu_runs.is_empty(), "they are those since the last sample");
+    let readings: Vec<_> = tasks.run_times.iter().map(|reading| (reading.cpu, reading.run_ns.0)).collect();
+    assert_eq!(readings, [(None, 10_000_000), (Some(CpuId(1)), 310_000_000), (Some(CpuId(3)), 410_000_000)]);
+    assert_eq!(tasks.run_times(tasks.run_times[0].task).len(), 3);
+    assert!(machine.scan().run_times.is_empty(), "they are those since the last sample");
 }

@@ -12,7 +12,7 @@ use crate::sample::delays::{Delay, TaskDelays};
 use crate::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
 use crate::sample::stacks::{ThreadStack, UserStack};
 use crate::sample::task::{
-    ChildrenCpuTime, CpuRun, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, Schedstat, Scheduling, TaskIo,
+    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, ReadTime, RunTime, Schedstat, Scheduling, TaskIo,
     TaskState, Tasks, Thread, WaitState,
 };
 use crate::sample::waits::{
@@ -20,8 +20,8 @@ use crate::sample::waits::{
     ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits, WakerChecks,
 };
 
-columns! { Tasks: 15 { hidden, users, processes, read_times, cpu_runs } }
-columns! { CpuRun: 6 { task, cpu, run_ns } }
+columns! { Tasks: 15 { hidden, users, processes, read_times, run_times } }
+columns! { RunTime: 8 { task, run_ns, cpu } }
 columns! { ReadTime: 4 { pid, boottime_ns } }
 
 // The counters that threads count too are stored less the sum over the threads: see `subtract_thread_counts`.

@@ -130,6 +130,23 @@ fn a_connection_with_unsent_data_or_a_full_window_is_send_backlogged() {
 }
 
 #[test]
+fn limit_times_are_summed_as_the_kernel_counts_them() {
+    let mut table = ConnectionTable::default();
+    let busy_for = |segments, ms: u64| {
+        let mut busy = connection(1, 1, segments);
+        busy.tcp_info.limit_times_us = Some([ms * 1000, 0, 0]);
+        busy
+    };
+    dump(&mut table, 1, &[busy_for(0, 0)]);
+    let mut busy_us = |second, segments, ms| {
+        let limits = host_of(&dump(&mut table, second, &[busy_for(segments, ms)]), 1).send_limits.unwrap();
+        (limits.observed_us.0, limits.busy_us.0)
+    };
+    assert_eq!(busy_us(2, 100, 1004), (1_000_000, 1_004_000), "a tick of 4 ms more");
+    assert_eq!(busy_us(3, 200, 2000), (2_000_000, 2_000_000), "and less");
+}
+
+#[test]
 fn a_minimum_rtt_is_kept_for_an_hour() {
     let mut table = ConnectionTable::default();
     let with = |segments, minimum| {
