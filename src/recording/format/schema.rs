@@ -3,7 +3,6 @@
 //! A field is declared in one line of the list of its struct (`columns!`), in the file of its subject. Section numbers and
 //! columns never change their meaning; docs/recording-format.md lists them, and a test compares it with these files.
 
-mod earlier;
 mod machine;
 mod network;
 mod tasks;
@@ -109,7 +108,7 @@ pub struct List {
 }
 
 macro_rules! lists {
-    ($($section:literal $name:literal: $row:ty, keys $keys:literal, steps $steps:literal, $get:expr, $get_mut:expr;)* $earlier:path) => {
+    ($($section:literal $name:literal: $row:ty, keys $keys:literal, steps $steps:literal, $get:expr, $get_mut:expr;)*) => {
         &[$( List {
             table: Table { section: $section, width: <$row>::WIDTH, keys: $keys, steps: $steps },
             #[cfg(test)]
@@ -126,7 +125,7 @@ macro_rules! lists {
                 *list = from_rows(rows, names)?;
                 Ok(())
             },
-        }, )* $earlier]
+        } ),*]
     };
 }
 
@@ -175,7 +174,6 @@ pub const LISTS: &[List] = lists! {
     55 "CPU frequencies": CpuFrequency, keys 1, steps 1, |s| Ok(&s.cpu_frequencies), |s| Ok(&mut s.cpu_frequencies);
     62 "kernel stacks of stuck threads": ThreadStack, keys 3, steps 3, |s| s.stacks.as_ref(), |s| s.stacks.as_mut();
     65 "user stacks of stuck threads": UserStack, keys 3, steps 3, |s| s.user_stacks.as_ref(), |s| s.user_stacks.as_mut();
-    earlier::CPU_RUNS
 };
 
 /// Processes, without their threads but with the number of them. Rows are paired by pid and start time, in the order of pids.
@@ -208,7 +206,7 @@ pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
 impl List {
     /// Whether it is of tasks, or of what sub-samples saw of them.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 54 | 56 | 62 | 65..=68)
+        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 56 | 62 | 65..=68)
     }
 }
 
