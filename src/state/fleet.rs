@@ -3,6 +3,7 @@
 
 pub mod causes;
 pub mod host;
+mod key_input;
 pub mod keys;
 pub mod layout;
 mod order;
@@ -13,18 +14,12 @@ use tui_input::Input;
 use super::filter::{FilterMatcher, MatchMode};
 use super::key::Key;
 use super::notice::Notice;
-use super::prompt::edit_line;
 use super::terminal_capabilities::TerminalCapabilities;
 use causes::FleetCause;
 use host::{Condition, FleetHost};
-use keys::FleetAction;
-use layout::FleetLayout;
 
 /// How long a notice is shown, on the clock of `FleetState::now_ns`.
 const NOTICE_NS: u64 = 8_000_000_000;
-
-/// The fastest playback.
-const MAX_SPEED: f64 = 1000.0;
 
 /// Everything that a frame of the fleet depends on.
 #[derive(Clone, Debug)]
@@ -209,100 +204,9 @@ impl FleetState {
         self.rows = self.order.iter().copied().filter(&mut is_shown).collect();
     }
 
-    fn on_key(&mut self, key: Key) -> FleetEffect {
-        if key == Key::Control('c') {
-            return FleetEffect::Quit;
-        }
-        if self.prompt.is_some() {
-            return self.edit_filter(key);
-        }
-        self.notice = None;
-        let Some(action) = keys::action(key, self.playback.is_some()) else {
-            let was_open = std::mem::take(&mut self.help);
-            if !was_open && let Key::Char(character) = key {
-                self.notify(Notice::new(format!("{character} does nothing here: ? shows all keys")));
-            }
-            return FleetEffect::Redraw;
-        };
-        if std::mem::take(&mut self.help) {
-            return FleetEffect::Redraw;
-        }
-        let page = i64::from(FleetLayout::new(self).host_rows.max(2)) - 1;
-        match action {
-            FleetAction::Up => self.move_by(-1),
-            FleetAction::Down => self.move_by(1),
-            FleetAction::PageUp => self.move_by(-page),
-            FleetAction::PageDown => self.move_by(page),
-            FleetAction::First => self.move_by(i64::from(i32::MIN)),
-            FleetAction::Last => self.move_by(i64::from(i32::MAX)),
-            FleetAction::Open => return self.selected_host().map_or(FleetEffect::Nothing, FleetEffect::Open),
-            FleetAction::Back => self.set_filter(String::new()),
-            FleetAction::Filter => self.prompt = Some(Input::new(self.filter.clone())),
-            FleetAction::Save if self.playback.is_some() => {
-                self.notify(Notice::new("these are recordings already"));
-            }
-            FleetAction::Save => return FleetEffect::Save,
-            FleetAction::TogglePause => return self.toggle_pause(),
-            FleetAction::Faster => return self.set_speed(2.0),
-            FleetAction::Slower => return self.set_speed(0.5),
-            FleetAction::Step(seconds) => return FleetEffect::Step(seconds),
-            FleetAction::Help => self.help = true,
-            FleetAction::Repaint => return FleetEffect::Repaint,
-            FleetAction::Suspend => return FleetEffect::Suspend,
-            FleetAction::Quit => return FleetEffect::Quit,
-        }
-        self.scroll_to_cursor();
-        FleetEffect::Redraw
-    }
-
-    /// A key while the filter is edited; it applies with each key.
-    fn edit_filter(&mut self, key: Key) -> FleetEffect {
-        let Some(mut input) = self.prompt.take() else { return FleetEffect::Nothing };
-        match key {
-            Key::Escape => self.set_filter(String::new()),
-            Key::Enter => {}
-            key => {
-                if edit_line(&mut input, key) {
-                    self.set_filter(input.value().to_owned());
-                }
-                self.prompt = Some(input);
-            }
-        }
-        FleetEffect::Redraw
-    }
-
-    fn set_filter(&mut self, filter: String) {
-        self.filter = filter;
-        self.arrange();
-        self.scroll_to_cursor();
-    }
-
-    fn toggle_pause(&mut self) -> FleetEffect {
-        let Some(playback) = &mut self.playback else { return FleetEffect::Nothing };
-        playback.paused = !playback.paused;
-        FleetEffect::Pause(playback.paused)
-    }
-
-    fn set_speed(&mut self, factor: f64) -> FleetEffect {
-        let Some(playback) = &mut self.playback else { return FleetEffect::Nothing };
-        playback.speed = (playback.speed * factor).clamp(1.0 / MAX_SPEED, MAX_SPEED);
-        FleetEffect::Speed(playback.speed)
-    }
-
     fn notify(&mut self, notice: Notice) {
         self.notice = Some(notice);
         self.notice_until_ns = self.now_ns.saturating_add(NOTICE_NS);
-    }
-
-    fn move_by(&mut self, rows: i64) {
-        let row = self.selected_row().saturating_add_signed(isize::try_from(rows).unwrap_or(0));
-        self.selected = self.rows.get(row.min(self.rows.len().saturating_sub(1))).copied();
-    }
-
-    /// Scrolls the least distance that makes the row under the cursor visible.
-    fn scroll_to_cursor(&mut self) {
-        let (row, height) = (self.selected_row(), usize::from(FleetLayout::new(self).host_rows).max(1));
-        self.top = self.top.clamp((row + 1).saturating_sub(height), row).min(self.rows.len().saturating_sub(height));
     }
 }
 

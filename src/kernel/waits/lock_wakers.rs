@@ -6,12 +6,15 @@
 //! itself (a thread that hands out work never does), or that the holder of another mutex waits there. Whether this is so is checked each
 //! time: the holder is the thread that wakes the next one. `interval::lock_graph` decides what is believed.
 
+mod cost_limit;
+
 use std::cmp::Reverse;
 use std::path::PathBuf;
 
 use nix::time::ClockId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use self::cost_limit::CostLimit;
 use super::holder_wait::read_holder_wait;
 use super::lock_owners::FutexLock;
 use crate::ids::TaskId;
@@ -46,9 +49,6 @@ fn ns_per_switch(access: TaskAccess) -> u64 {
         TaskAccess::Layout => 107,
     }
 }
-
-/// For so long it is not attached again where it would take too much.
-const DETACHED_NS: u64 = 60_000_000_000;
 
 /// Queues at such mutexes, and the program.
 #[derive(Debug, Default)]
@@ -118,22 +118,11 @@ struct WatchedLock {
     checks: WakerChecks,
 }
 
-/// Context switches per second above which the program takes more of a CPU than it may.
-#[derive(Debug, Default)]
-struct CostLimit {
-    /// Of one CPU; `None`: any
-    max_cpu_share: Option<f64>,
-    /// At the last sample, with its CLOCK_BOOTTIME
-    last: Option<(Counter, u64)>,
-    /// CLOCK_BOOTTIME until which it is not attached
-    detached_until_ns: u64,
-}
-
 impl LockWakers {
     /// `program` is this one, which is started again to load the eBPF program. With a share, of one CPU, that is not attached where it
     /// would take more.
     pub fn new(program: PathBuf, machine: Name, max_cpu_share: Option<f64>) -> LockWakers {
-        let cost = CostLimit { max_cpu_share, ..CostLimit::default() };
+        let cost = CostLimit::new(max_cpu_share);
         LockWakers { probe: OnDemandProbe::new(program), machine, cost, ..LockWakers::default() }
     }
 
@@ -315,22 +304,6 @@ fn futex_address(machine: &Name, wait: &BlockedWait, is_kind: impl Fn(Syscall) -
     Some(call.filter(|&call| is_kind(call))?.futex_wait()?.address())
 }
 
-impl CostLimit {
-    fn allows(&self, now_ns: u64) -> bool {
-        now_ns >= self.detached_until_ns
-    }
-
-    fn update(&mut self, switches: Option<Counter>, ns_per_switch: u64, now_ns: u64) {
-        let before = std::mem::replace(&mut self.last, switches.map(|count| (count, now_ns)));
-        let (Some(limit), Some(count), Some((older, older_ns))) = (self.max_cpu_share, switches, before) else { return };
-        let elapsed_ns = now_ns.saturating_sub(older_ns);
-        let cost_ns = count.0.saturating_sub(older.0).saturating_mul(ns_per_switch);
-        if cost_ns as f64 > elapsed_ns as f64 * limit {
-            self.detached_until_ns = now_ns.saturating_add(DETACHED_NS);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -394,19 +367,5 @@ mod tests {
         let mut other = QueueHistory::default();
         other.chain(ms(5500));
         assert!(other.stands(ms(5600)) && !other.stands(after));
-    }
-
-    #[test]
-    fn a_machine_with_many_switches_is_spared() {
-        let mut limit = CostLimit { max_cpu_share: Some(0.01), ..CostLimit::default() };
-        let second = 1_000_000_000;
-        limit.update(Some(Counter(0)), 70, second);
-        limit.update(Some(Counter(140_000)), 70, 2 * second);
-        assert!(limit.allows(2 * second), "0.98 % of a CPU");
-        limit.update(Some(Counter(500_000)), 70, 3 * second);
-        assert!(!limit.allows(3 * second) && limit.allows(64 * second));
-        limit.update(Some(Counter(500_000)), 107, 64 * second);
-        limit.update(Some(Counter(600_000)), 107, 65 * second);
-        assert!(!limit.allows(65 * second), "without BTF it takes more: 1.07 %");
     }
 }
