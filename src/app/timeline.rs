@@ -60,6 +60,10 @@ use span_totals::SpanTotals;
 use store::{RingSamples, Store};
 use task_past::TaskPast;
 
+/// How long intervals are evaluated in one go before keys and frames have their turn: for a move in time, a span, graphs, and the page
+/// of a task.
+const SLICE: Duration = Duration::from_millis(6);
+
 /// The most bytes of samples that are kept in memory, for any `--history`.
 const MAX_HISTORY_BYTES: usize = 16 << 20;
 

@@ -2,17 +2,14 @@
 //! evaluated in slices behind the displayed interval, so that a key is answered meanwhile.
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::Timeline;
 use super::checkpoints::{Cursor, IndexedSamples};
 use super::store::Store;
+use super::{SLICE, Timeline};
 use crate::sample::Host;
 use crate::state::Event;
 use crate::state::history::{IntervalSummary, MAX_INTERVALS};
-
-/// How long intervals are evaluated before keys and frames have their turn.
-const SLICE: Duration = Duration::from_millis(6);
 
 /// The intervals whose figures the screen has, by the sample that ends each.
 #[derive(Debug)]

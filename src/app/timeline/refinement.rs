@@ -1,19 +1,16 @@
 //! A move in time in two steps: the interval is shown at once with its figures, and is then evaluated exactly, with the intervals
 //! before it for the graphs. The second step is done in slices, so that a key is answered meanwhile.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::checkpoints::IndexedSamples;
-use super::{Position, Timeline};
+use super::{Position, SLICE, Timeline};
 use crate::findings::Evaluation;
 use crate::state::Event;
 
 /// Intervals before the one on the screen, for its graphs; fewer are evaluated anew where so many are known.
 const GRAPH_LEAD_INTERVALS: u64 = 60;
 const MIN_KNOWN_LEAD: u64 = 30;
-
-/// How long intervals are evaluated before keys and frames have their turn.
-const SLICE: Duration = Duration::from_millis(6);
 
 /// Evaluations that a move may cost before its interval is shown.
 const MAX_DIRECT_EVALUATIONS: u64 = 2;

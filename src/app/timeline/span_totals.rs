@@ -3,10 +3,10 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::Timeline;
 use super::checkpoints::IndexedSamples;
+use super::{SLICE, Timeline};
 use crate::app::evaluation::SamplePairing;
 use crate::interval::Interval;
 use crate::interval::run::RunAccumulator;
@@ -14,9 +14,6 @@ use crate::state::Event;
 
 /// Longer spans have the difference of their first and last sample only: without what ended in between.
 const MAX_INTERVALS: u64 = 3600;
-
-/// How long intervals are added before keys and frames have their turn.
-const SLICE: Duration = Duration::from_millis(6);
 
 /// The intervals of a span that have been added.
 pub struct SpanTotals {

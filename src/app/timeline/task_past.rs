@@ -2,15 +2,12 @@
 //! of another task they are computed from the samples, in slices, so that a key is answered meanwhile.
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::Timeline;
 use super::checkpoints::IndexedSamples;
+use super::{SLICE, Timeline};
 use crate::state::Event;
 use crate::state::history::{FollowedTask, MAX_PAGE_COLUMNS, TaskPoint};
-
-/// How long intervals are computed before keys and frames have their turn.
-const SLICE: Duration = Duration::from_millis(6);
 
 /// The task of the open page, and the intervals whose figures the screen still lacks.
 #[derive(Default)]
