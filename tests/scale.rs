@@ -23,7 +23,6 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use stalltop::baseline::Baselines;
 use stalltop::findings::{Evaluation, Evaluator, Kind};
-use stalltop::ids::{CgroupId, CgroupVersion};
 use stalltop::interval::Interval;
 use stalltop::kernel::Sampler;
 use stalltop::recording::{HistoryRing, Redaction};
@@ -275,7 +274,7 @@ fn no_sample_reads_the_facts_of_all_devices_at_once() {
 
 /// Three samples, one second apart, of throttled cgroups with ten processes each, all of which wait for a CPU.
 fn throttled(groups: u32) -> [Arc<Sample>; 3] {
-    let id = |at: u32| CgroupId { version: CgroupVersion::V2, path: format!("/pods/pod{at}/app").as_str().into() };
+    let id = |at: u32| synthetic::cgroup_id(&format!("/pods/pod{at}/app"));
     let process = |at: u32, second: u64| {
         let pid = 1000 + at;
         let run_ns = second * 20_000_000;
