@@ -18,7 +18,7 @@ use std::time::Duration;
 use counting_allocator::{allocations, held, most_held};
 use jiff::tz::TimeZone;
 use nix::time::{ClockId, clock_gettime};
-use proc_tree::ProcTree;
+use proc_tree::{ProcTree, Stat};
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use stalltop::baseline::Baselines;
@@ -91,7 +91,7 @@ impl Machine {
 
     /// A device was added or removed.
     fn uevent(&self) {
-        self.tree.write("sys/kernel/uevent_seqnum", &format!("{}\n", self.second));
+        self.tree.write("sys/kernel/uevent_seqnum", format!("{}\n", self.second));
     }
 }
 
@@ -106,16 +106,13 @@ fn pool(at: u32) -> u32 {
 /// Tasks that sleep. Those of one kind are links to the same directory: a task costs one name instead of four files.
 fn put_tasks(tree: &ProcTree, size: Size) {
     let kind = |directory: &str, threads: u32| {
-        let stat = format!(
-            "7 (worker) S 1 7 7 0 -1 4194304 10 0 0 0 4 3 0 0 20 0 {threads} 0 24 168296448 2103 18446744073709551615 1 1 0 0 0 \
-             0 0 0 0 0 0 0 17 1 0 0 3 0 0 0 0 0 0 0 0 0 0\n"
-        );
+        let stat = Stat { parent: 1, start_ticks: 24, user_ticks: 4, ..Stat::sleeping(7, 7, threads) }.line();
         let files = [
-            ("stat", stat.as_str()),
-            ("schedstat", "40000000 90 12\n"),
-            ("wchan", "futex_wait_queue"),
-            ("cmdline", "/usr/bin/worker\0"),
-            ("cgroup", "0::/system.slice/worker.service\n"),
+            ("stat", stat.as_slice()),
+            ("schedstat", b"40000000 90 12\n"),
+            ("wchan", b"futex_wait_queue"),
+            ("cmdline", b"/usr/bin/worker\0"),
+            ("cgroup", b"0::/system.slice/worker.service\n"),
         ];
         files.iter().for_each(|(name, text)| tree.write(format!("{directory}/{name}"), text));
     };
