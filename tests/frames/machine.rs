@@ -177,16 +177,11 @@ impl Machine {
 /// A finding with this sentence.
 pub fn finding(kind: Kind, severity: Severity, subject: Subject, sentence: &str) -> Finding {
     Finding {
-        kind,
-        severity,
-        subject,
         since: instant(0),
         // Shown by the interval of the frame, whichever that is.
         figures_at: instant(1_000_000),
-        until: None,
         value: 0.46,
         threshold: 0.25,
-        unit: "ratio",
         sentence: sentence.to_owned(),
         evidence: vec![
             Evidence { name: "iowait_ratio", value: Value::Number(0.05) },
@@ -195,8 +190,7 @@ pub fn finding(kind: Kind, severity: Severity, subject: Subject, sentence: &str)
         ],
         next: vec!["the device's await against its baseline".to_owned()],
         explained_share: 0.46,
-        cgroup_name: None,
-        follows_from: None,
+        ..synthetic::finding(kind, severity, subject)
     }
 }
 
