@@ -62,6 +62,7 @@ impl Size {
     }
 }
 
+/// A fixture tree, most of whose files are links because there are so many tasks, and its sampler.
 struct Machine {
     tree: ProcTree,
     sampler: Sampler,

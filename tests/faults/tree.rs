@@ -1,4 +1,5 @@
-//! A machine as a fixture tree: a captured one, with tasks, users and a throttled cgroup added.
+//! A machine as a fixture tree: a captured one, with tasks, users and a throttled cgroup added. It stays beside `proc_tree`, which
+//! writes its files, because here every name is hostile and every file may be damaged.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
