@@ -27,6 +27,8 @@ mod namespaces;
 mod opened;
 #[path = "faults/page.rs"]
 mod page;
+#[path = "support/proc_tree.rs"]
+mod proc_tree;
 #[path = "faults/processes.rs"]
 mod processes;
 #[path = "faults/rights.rs"]

@@ -12,6 +12,8 @@
 
 #[path = "nicstat/pairs.rs"]
 mod pairs;
+#[path = "support/proc_tree.rs"]
+mod proc_tree;
 #[path = "support/program.rs"]
 mod program;
 
@@ -19,6 +21,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use proc_tree::ProcTree;
 use program::program;
 
 const HEAD: &str = "\
@@ -95,44 +98,37 @@ const FORMS: &[&str] = &[
     "-nx",
 ];
 
-fn write(root: &Path, path: &str, text: &str) {
-    let path = root.join(path);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-}
-
 /// What /sys says of an interface: a card has speed and duplex; one may stand on another.
-fn interface(root: &Path, name: &str, index: u32, link: Option<(&str, &str)>, below: Option<&str>) {
+fn interface(tree: &ProcTree, name: &str, index: u32, link: Option<(&str, &str)>, below: Option<&str>) {
     let folder = format!("sys/class/net/{name}");
-    write(root, &format!("{folder}/ifindex"), &format!("{index}\n"));
+    tree.write(format!("{folder}/ifindex"), format!("{index}\n"));
     if let Some((speed, duplex)) = link {
-        write(root, &format!("{folder}/speed"), &format!("{speed}\n"));
-        write(root, &format!("{folder}/duplex"), &format!("{duplex}\n"));
-        write(root, &format!("{folder}/operstate"), "up\n");
-        fs::create_dir_all(root.join(format!("{folder}/device"))).unwrap();
+        tree.write(format!("{folder}/speed"), format!("{speed}\n"));
+        tree.write(format!("{folder}/duplex"), format!("{duplex}\n"));
+        tree.write(format!("{folder}/operstate"), "up\n");
+        fs::create_dir_all(tree.path(format!("{folder}/device"))).unwrap();
     }
     if let Some(below) = below {
-        fs::create_dir_all(root.join(format!("{folder}/lower_{below}"))).unwrap();
+        fs::create_dir_all(tree.path(format!("{folder}/lower_{below}"))).unwrap();
     }
 }
 
-fn machine(dev: &str) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    let root = directory.path();
-    write(root, "proc/net/dev", &format!("{HEAD}{dev}"));
-    write(root, "proc/net/snmp", SNMP);
-    write(root, "proc/net/netstat", NETSTAT);
+fn machine(dev: &str) -> ProcTree {
+    let tree = ProcTree::empty();
+    tree.write("proc/net/dev", format!("{HEAD}{dev}"));
+    tree.write("proc/net/snmp", SNMP);
+    tree.write("proc/net/netstat", NETSTAT);
     // So long ago that the fraction of a second by which the old program is off makes no digit another one.
-    write(root, "proc/uptime", "10000000.00 1.00\n");
-    write(root, "proc/stat", "cpu  1 1 1 1\nbtime 1700000000\n");
+    tree.write("proc/uptime", "10000000.00 1.00\n");
+    tree.write("proc/stat", "cpu  1 1 1 1\nbtime 1700000000\n");
     let cards = [("giga", "1000", "full"), ("huge", "100000", "full"), ("half", "100", "half"), ("virtio", "-1", "unknown")];
     for (index, (name, speed, duplex)) in (2..).zip(cards) {
-        interface(root, name, index, Some((speed, duplex)), None);
+        interface(&tree, name, index, Some((speed, duplex)), None);
     }
     for (index, (name, below)) in (10..).zip([("bond0", Some("giga")), ("huge.7", Some("huge")), ("veth", None)]) {
-        interface(root, name, index, None, below);
+        interface(&tree, name, index, None, below);
     }
-    directory
+    tree
 }
 
 fn nicstat(root: &Path, options: &str) -> (Option<i32>, String, String) {
@@ -160,7 +156,7 @@ fn every_form_prints_the_expected_text() {
     let mut all = String::new();
     let more = ["-l", "-S virtio:10000,giga:1:10", "-xS half:100fd,huge:25000", "-US veth:100h", "-lS veth:10h,half:100x"];
     for options in FORMS.iter().chain(&more) {
-        let (code, text, said) = nicstat(root.path(), options);
+        let (code, text, said) = nicstat(root.directory(), options);
         assert_eq!((code, said.as_str()), (Some(0), ""), "{options}");
         all += &format!("### nicstat {options}\n{text}");
     }
@@ -183,10 +179,10 @@ fn wrong_arguments_give_one_line() {
         ("-i nope", 2),
         ("-ni lo", 2),
     ] {
-        let (exit, text, said) = nicstat(root.path(), options);
+        let (exit, text, said) = nicstat(root.directory(), options);
         assert_eq!((exit, text.as_str(), said.lines().count()), (Some(code), "", 1), "{options}: {said}");
     }
-    assert!(nicstat(root.path(), "-i nope").2.contains("no matching interface"));
+    assert!(nicstat(root.directory(), "-i nope").2.contains("no matching interface"));
 }
 
 /// `-p` as scripts take it apart: epoch:int:rKB:wKB:rPk:wPk:%Util:Sat.
@@ -194,7 +190,7 @@ fn wrong_arguments_give_one_line() {
 fn the_parsable_output_has_its_columns() {
     let root = machine(&format!("{DEV}{ALIAS}"));
     for (options, columns) in [("-p", 8), ("-px", 13), ("-pt", 12), ("-pu", 6)] {
-        let (_, text, _) = nicstat(root.path(), options);
+        let (_, text, _) = nicstat(root.directory(), options);
         for line in text.lines() {
             let parts: Vec<&str> = line.split(':').collect();
             assert_eq!(parts.len(), columns, "{line}");
@@ -226,15 +222,15 @@ fn compat_is_what_nicstat_prints() {
         command.stdin(Stdio::null()).output()
     };
     let root = machine(DEV);
-    match old(root.path(), "-v") {
+    match old(root.directory(), "-v") {
         Ok(output) if output.stdout.starts_with(b"nicstat version 1.95") => {}
         _ => return println!("skipped: needs root, unshare and nicstat 1.95"),
     }
     // The names here are no interfaces of this machine: no driver says what their speed is.
-    fs::remove_dir_all(root.path().join("sys")).unwrap();
+    fs::remove_dir_all(root.directory().join("sys")).unwrap();
     for options in FORMS.iter().chain(&["-l", "-i nope", "-S giga:100", "-n -i lo", "-S giga", "-S giga:x"]) {
-        let theirs = old(root.path(), options).unwrap();
-        let (code, ours, _) = nicstat(root.path(), &format!("--compat {options}"));
+        let theirs = old(root.directory(), options).unwrap();
+        let (code, ours, _) = nicstat(root.directory(), &format!("--compat {options}"));
         let options = if options.is_empty() { "no options" } else { options };
         assert_eq!(ours, timeless(&String::from_utf8_lossy(&theirs.stdout)), "{options}");
         assert_eq!(code, theirs.status.code(), "{options}");

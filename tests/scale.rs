@@ -18,12 +18,11 @@ use std::time::Duration;
 use counting_allocator::{allocations, held, most_held};
 use jiff::tz::TimeZone;
 use nix::time::{ClockId, clock_gettime};
-use proc_tree::ProcTree;
+use proc_tree::{ProcTree, Stat};
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use stalltop::baseline::Baselines;
 use stalltop::findings::{Evaluation, Evaluator, Kind};
-use stalltop::ids::{CgroupId, CgroupVersion};
 use stalltop::interval::Interval;
 use stalltop::kernel::Sampler;
 use stalltop::recording::{HistoryRing, Redaction};
@@ -63,6 +62,7 @@ impl Size {
     }
 }
 
+/// A fixture tree, most of whose files are links because there are so many tasks, and its sampler.
 struct Machine {
     tree: ProcTree,
     sampler: Sampler,
@@ -92,7 +92,7 @@ impl Machine {
 
     /// A device was added or removed.
     fn uevent(&self) {
-        self.tree.write("sys/kernel/uevent_seqnum", &format!("{}\n", self.second));
+        self.tree.write("sys/kernel/uevent_seqnum", format!("{}\n", self.second));
     }
 }
 
@@ -107,16 +107,13 @@ fn pool(at: u32) -> u32 {
 /// Tasks that sleep. Those of one kind are links to the same directory: a task costs one name instead of four files.
 fn put_tasks(tree: &ProcTree, size: Size) {
     let kind = |directory: &str, threads: u32| {
-        let stat = format!(
-            "7 (worker) S 1 7 7 0 -1 4194304 10 0 0 0 4 3 0 0 20 0 {threads} 0 24 168296448 2103 18446744073709551615 1 1 0 0 0 \
-             0 0 0 0 0 0 0 17 1 0 0 3 0 0 0 0 0 0 0 0 0 0\n"
-        );
+        let stat = Stat { parent: 1, start_ticks: 24, user_ticks: 4, ..Stat::sleeping(7, 7, threads) }.line();
         let files = [
-            ("stat", stat.as_str()),
-            ("schedstat", "40000000 90 12\n"),
-            ("wchan", "futex_wait_queue"),
-            ("cmdline", "/usr/bin/worker\0"),
-            ("cgroup", "0::/system.slice/worker.service\n"),
+            ("stat", stat.as_slice()),
+            ("schedstat", b"40000000 90 12\n"),
+            ("wchan", b"futex_wait_queue"),
+            ("cmdline", b"/usr/bin/worker\0"),
+            ("cgroup", b"0::/system.slice/worker.service\n"),
         ];
         files.iter().for_each(|(name, text)| tree.write(format!("{directory}/{name}"), text));
     };
@@ -275,7 +272,7 @@ fn no_sample_reads_the_facts_of_all_devices_at_once() {
 
 /// Three samples, one second apart, of throttled cgroups with ten processes each, all of which wait for a CPU.
 fn throttled(groups: u32) -> [Arc<Sample>; 3] {
-    let id = |at: u32| CgroupId { version: CgroupVersion::V2, path: format!("/pods/pod{at}/app").as_str().into() };
+    let id = |at: u32| synthetic::cgroup_id(&format!("/pods/pod{at}/app"));
     let process = |at: u32, second: u64| {
         let pid = 1000 + at;
         let run_ns = second * 20_000_000;

@@ -220,28 +220,19 @@ mod tests {
     use crate::findings::{Kind, Severity, Subject};
     use crate::ids::TaskId;
     use crate::sample::Name;
+    use crate::synthetic;
 
     fn notice(sentence: &str) -> FindingNotice {
         let root = tempfile::tempdir().unwrap();
         let host = crate::kernel::host::read(&crate::kernel::Root::at_directory(root.path().to_owned()));
         let id = TaskId { pid: 7, tid: 8, start_ticks: 1 };
         let at = SampleInstant { boottime_ns: 5, monotonic_ns: 5, realtime_ns: 1_700_000_000_000_000_000 };
+        let subject = Subject::Task { id, name: Name::from("a\u{1b}[2J$(reboot)") };
         let finding = Finding {
-            kind: Kind::SaturatedThread,
-            severity: Severity::Warning,
-            subject: Subject::Task { id, name: Name::from("a\u{1b}[2J$(reboot)") },
             since: at,
             figures_at: at,
-            until: None,
-            value: 1.0,
-            threshold: 0.95,
-            unit: "ratio",
             sentence: sentence.to_owned(),
-            evidence: Vec::new(),
-            next: Vec::new(),
-            explained_share: 0.5,
-            cgroup_name: None,
-            follows_from: None,
+            ..synthetic::finding(Kind::SaturatedThread, Severity::Warning, subject)
         };
         FindingNotice {
             host: Arc::new(Host { hostname: Name::from("db1"), ..host }),

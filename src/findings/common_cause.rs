@@ -72,27 +72,12 @@ mod tests {
     use super::*;
     use crate::findings::Severity;
     use crate::ids::{CpuId, DiskId};
-    use crate::sample::Instant;
+    use crate::synthetic;
 
     fn finding(kind: Kind, subject: Subject, evidence: &[(&'static str, &str)]) -> Finding {
         let text = |&(name, text): &(&'static str, &str)| Evidence { name, value: Value::Text(Name::from(text)) };
-        Finding {
-            kind,
-            severity: Severity::Warning,
-            subject,
-            since: Instant::default(),
-            figures_at: Instant::default(),
-            until: None,
-            value: 1.0,
-            threshold: 1.0,
-            unit: "ratio",
-            sentence: String::new(),
-            evidence: evidence.iter().map(text).collect(),
-            next: Vec::new(),
-            explained_share: 0.0,
-            cgroup_name: None,
-            follows_from: None,
-        }
+        let evidence = evidence.iter().map(text).collect();
+        Finding { evidence, ..synthetic::finding(kind, Severity::Warning, subject) }
     }
 
     #[test]

@@ -134,27 +134,15 @@ mod tests {
     use super::*;
     use crate::findings::finding::Subject;
     use crate::ids::CpuId;
-    use crate::sample::Instant;
+    use crate::synthetic;
 
     /// About CPU `cpu`; `cause` is the CPU of its cause.
     fn finding(kind: Kind, cpu: u32, severity: Severity, share: f64, cause: Option<u32>) -> Finding {
         let subject = |cpu: u32| Subject::Cpu(CpuId(cpu));
         Finding {
-            kind,
-            severity,
-            subject: subject(cpu),
-            since: Instant::default(),
-            figures_at: Instant::default(),
-            until: None,
-            value: 1.0,
-            threshold: 1.0,
-            unit: "ratio",
-            sentence: String::new(),
-            evidence: Vec::new(),
-            next: Vec::new(),
             explained_share: share,
-            cgroup_name: None,
             follows_from: cause.map(|cause| FindingKey { kind, subject: subject(cause) }),
+            ..synthetic::finding(kind, severity, subject(cpu))
         }
     }
 

@@ -144,8 +144,8 @@ pub fn find_blocked(threads: &[BlockedThread], task: TaskId) -> Option<&BlockedT
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    use crate::sample::task::{RawSyscall, TaskState};
+    use crate::sample::task::RawSyscall;
+    use crate::synthetic;
 
     const NOW_NS: u64 = 100 * LONG_WAIT_NS;
 
@@ -159,19 +159,12 @@ mod tests {
         last_sub_sample: u16,
     ) -> BlockedThread {
         let wait = BlockedWait {
-            task: TaskId { pid: 1, tid, start_ticks: 1 },
-            group: 0,
-            comm: Name::default(),
-            state: TaskState::Blocked,
             wchan: Some(Name::from(wchan)),
             syscall: call.map(|number| RawSyscall { number, arguments: [3, 0, 0] }),
             seen_count,
             last_sub_sample,
             blocked_since_ns: NOW_NS,
-            file: None,
-            disk: None,
-            mount: None,
-            file_system: None,
+            ..synthetic::waits::blocked(synthetic::task_id(1, tid), Name::default())
         };
         BlockedThread { wait, class }
     }

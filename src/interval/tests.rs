@@ -223,7 +223,7 @@ fn process(pid: u32, start_ticks: u64, run_ns: u64) -> Arc<Process> {
 }
 
 fn with_tasks(seconds: f64, processes: Vec<Arc<Process>>) -> Sample {
-    Sample { tasks: Ok(Tasks { processes, ..Tasks::default() }), ..at(seconds) }
+    synthetic::sample(seconds).processes(processes).build()
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! A machine as a fixture tree: a captured one, with tasks, users and a throttled cgroup added.
+//! A machine as a fixture tree: a captured one, with tasks, users and a throttled cgroup added. It stays beside `proc_tree`, which
+//! writes its files, because here every name is hostile and every file may be damaged.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -6,12 +7,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use crate::copied::copy;
+use crate::proc_tree::{ProcTree, Stat};
 
 pub struct Tree {
-    directory: TempDir,
+    files: ProcTree,
     /// Every text from outside.
     name: Vec<u8>,
     /// The file that is damaged, and must stay so: it may be a link to one that must not be written.
@@ -37,10 +37,9 @@ impl Tree {
 
     /// With this text as every name from outside.
     pub fn named(base: &str, name: &[u8]) -> Tree {
-        // In memory where there is such a place: thousands of small files are written.
-        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernel/trees").join(base), directory.path());
-        let tree = Tree { directory, name: name.to_vec(), damaged: RefCell::default() };
+        let files = ProcTree::empty();
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernel/trees").join(base), files.directory());
+        let tree = Tree { files, name: name.to_vec(), damaged: RefCell::default() };
         tree.write(
             "etc/passwd",
             [b"root:x:0:0:root:/root:/bin/sh\n", &without(&tree.name, b":\n\0")[..], b":x:1000:1000::/:/bin/sh\n"].concat(),
@@ -87,7 +86,7 @@ impl Tree {
     }
 
     pub fn path(&self) -> &Path {
-        self.directory.path()
+        self.files.directory()
     }
 
     /// From now on only tests that damage a file write there.
@@ -99,16 +98,11 @@ impl Tree {
         if self.damaged.borrow().as_deref() == Some(relative.as_ref()) {
             return;
         }
-        let path = self.path().join(relative);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
+        self.files.write(relative, bytes);
     }
 
     pub fn link(&self, relative: &str, target: &[u8]) {
-        let path = self.path().join(relative);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let _ = fs::remove_file(&path);
-        std::os::unix::fs::symlink(OsStr::from_bytes(target), path).unwrap();
+        self.files.link(OsStr::from_bytes(target), relative);
     }
 
     /// Puts the tasks there as they are after so many seconds.
@@ -123,15 +117,25 @@ impl Tree {
     fn process(&self, pid: u32, flags: u32, name: &[u8], ran: u64, strands: &[Strand], second: u64) {
         // The kernel cuts a name at 15 bytes; here it may be as long as it likes.
         let comm = without(name, b"\0");
-        let count = strands.len();
-        let stat = |number: u32, state: char| {
-            let (user, system) = (500 + ran * 90, 100 + ran * 5);
-            let head = format!("{number} (").into_bytes();
-            let rest = format!(
-                ") {state} 1 {pid} {pid} 0 -1 {flags} 1000 0 10 0 {user} {system} 0 0 20 0 {count} 0 5000 1000000 500 \
-                 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 {second} 0 0 0 0 77 0 0 0 0\n"
-            );
-            [head, comm.clone(), rest.into_bytes()].concat()
+        let stat = |tid: u32, state: char| {
+            let stat = Stat {
+                pid,
+                tid,
+                comm: &comm,
+                state,
+                parent: 1,
+                flags,
+                minor_faults: 1000,
+                major_faults: 10,
+                user_ticks: 500 + ran * 90,
+                system_ticks: 100 + ran * 5,
+                threads: strands.len() as u32,
+                start_ticks: 5000,
+                virtual_bytes: 1_000_000,
+                resident_pages: 500,
+                block_io_delay_ticks: second,
+            };
+            stat.line()
         };
         let place = format!("proc/{pid}");
         self.write(format!("{place}/stat"), stat(pid, strands[0].1));

@@ -3,21 +3,15 @@
 use std::sync::Arc;
 
 use stalltop::findings::Evaluation;
-use stalltop::ids::{CgroupId, CgroupVersion};
-use stalltop::sample::cgroup::ContainerName;
-use stalltop::sample::cgroup::owner::ContainerRuntime;
+use stalltop::sample::Sample;
 use stalltop::sample::task::{Process, ProcessFacts, Tasks};
-use stalltop::sample::{Name, Sample};
 use stalltop::state::{Effect, Event, Item, Key, Source, State, TaskList, TaskRows, update};
 
 use crate::scenes;
 use crate::screen::{press, setup, text};
+use crate::synthetic::{cgroup_id, docker_name};
 
 const ID: &str = "4f797c539e6c745de61a93ca3ff892358ecbcaccd8414d5db545c38428142970";
-
-fn cgroup(path: &str) -> CgroupId {
-    CgroupId { version: CgroupVersion::V2, path: path.into() }
-}
 
 /// A container with a group below it, a unit with two, and processes in no unit.
 fn path(process: &Process) -> String {
@@ -34,17 +28,10 @@ fn with_cgroups(mut evaluation: Evaluation) -> Evaluation {
     let sample = Sample::clone(&interval.newer);
     let mut tasks: Tasks = sample.tasks.clone().unwrap();
     for process in &mut tasks.processes {
-        let facts = ProcessFacts { cgroup: Ok(cgroup(&path(process))), ..ProcessFacts::clone(&process.facts) };
+        let facts = ProcessFacts { cgroup: Ok(cgroup_id(&path(process))), ..ProcessFacts::clone(&process.facts) };
         Arc::make_mut(process).facts = Arc::new(facts);
     }
-    let name = ContainerName {
-        id: ID.into(),
-        runtime: ContainerRuntime::Docker,
-        name: Name::from("db-1"),
-        pod_uid: None,
-        pod: None,
-        namespace: None,
-    };
+    let name = docker_name(ID, "db-1");
     interval.newer = Arc::new(Sample { tasks: Ok(tasks), container_names: vec![name], ..sample });
     evaluation
 }
@@ -69,7 +56,7 @@ fn a_row_has_the_sums_of_a_container_or_unit() {
 #[test]
 fn the_selection_is_the_container_and_enter_opens_its_page() {
     let mut state = state((120, 40));
-    let container = Item::Cgroup(cgroup(&format!("/system.slice/docker-{ID}.scope")));
+    let container = Item::Cgroup(cgroup_id(&format!("/system.slice/docker-{ID}.scope")));
     press(&mut state, "g");
     assert_eq!(state.selected_item(), Some(container.clone()), "{}", text(&state));
     press(&mut state, "S");
@@ -95,7 +82,7 @@ fn the_filter_and_the_sort_order_work_on_groups() {
         press(&mut state, "s");
     }
     press(&mut state, "g");
-    assert_eq!(state.selected_item(), Some(Item::Cgroup(cgroup("/system.slice/cron.service"))), "{}", text(&state));
+    assert_eq!(state.selected_item(), Some(Item::Cgroup(cgroup_id("/system.slice/cron.service"))), "{}", text(&state));
 }
 
 #[test]

@@ -1,28 +1,31 @@
 //! Synthetic machines: every counter grows by the same amount per second, so that each value on a frame follows from the
-//! fields here.
+//! fields here. `synthetic` builds the rows of their samples.
+
+#[path = "machine/devices.rs"]
+mod devices;
+#[path = "machine/tasks.rs"]
+mod tasks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stalltop::baseline::{Baselines, LatencyStatus, SizeClass};
 use stalltop::findings::{Evaluation, Evidence, Finding, Kind, Severity, Subject, Value};
-use stalltop::ids::{CpuId, DiskId, GroupId, ProcessId, TaskId};
+use stalltop::ids::{CpuId, DiskId};
 use stalltop::interval::Interval;
 use stalltop::interval::disk::Operation;
-use stalltop::interval::wait_counts::GroupWaits;
-use stalltop::sample::block_io::{BlockIo, LatencyBucket};
+use stalltop::sample::block_io::BlockIo;
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
-use stalltop::sample::disk::{Disk, DiskFacts};
 use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
-use stalltop::sample::network::{Nic, Tcp, Udp};
-use stalltop::sample::stacks::{ThreadStack, UserStack};
-use stalltop::sample::task::{ProcessFacts, RawSyscall, TaskState, WaitState};
-use stalltop::sample::waits::{BlockedWait, SubSample, WaitClass, WaitQueue, Waits};
-use stalltop::sample::{Absent, Host, Instant, Name, Reading, Sample, SamplingCost};
+use stalltop::sample::network::{Tcp, Udp};
+use stalltop::sample::{Host, Instant, Name, Sample, SamplingCost};
 use stalltop::units::{Counter, Millis};
 
-use super::synthetic::{self, ProcessBuilder, ThreadBuilder};
+use super::synthetic;
+
+pub use devices::{Device, Link};
+pub use tasks::{RUNNER, SLEEPER, Thread, Worker};
 
 /// The activity of a machine per second.
 #[derive(Clone)]
@@ -41,68 +44,6 @@ pub struct Machine {
     pub findings: Vec<Finding>,
     pub latency_statuses: Vec<LatencyStatus>,
 }
-
-#[derive(Clone)]
-pub struct Worker {
-    pub pid: u32,
-    pub comm: &'static [u8],
-    pub cmdline: &'static [u8],
-    pub threads: Vec<Thread>,
-}
-
-#[derive(Clone)]
-pub struct Thread {
-    pub user_ms: u64,
-    pub delay_ms: u64,
-    pub state: TaskState,
-    pub channel: &'static [u8],
-    pub call: i64,
-    pub class: WaitClass,
-    pub processor: u32,
-}
-
-#[derive(Clone)]
-pub struct Device {
-    pub name: &'static [u8],
-    pub minor: u32,
-    pub rotational: bool,
-    /// Requests per second, and milliseconds of each
-    pub reads: (u64, u64),
-    pub writes: (u64, u64),
-    pub flushes: (u64, u64),
-    pub in_flight: u32,
-    pub busy_ms: u64,
-    /// Buckets of the latency histogram of reads, and requests per second in each; none where no eBPF program counts them
-    pub read_latencies: Vec<(u8, u64)>,
-}
-
-#[derive(Clone)]
-pub struct Link {
-    pub name: &'static [u8],
-    pub speed_mbps: Option<u32>,
-    pub rx: (u64, u64),
-    pub tx: (u64, u64),
-}
-
-pub const SLEEPER: Thread = Thread {
-    user_ms: 0,
-    delay_ms: 0,
-    state: TaskState::Sleeping,
-    channel: b"do_epoll_wait",
-    call: 232,
-    class: WaitClass::Poll,
-    processor: 0,
-};
-
-pub const RUNNER: Thread = Thread {
-    user_ms: 1000,
-    delay_ms: 0,
-    state: TaskState::Running,
-    channel: b"",
-    call: -1,
-    class: WaitClass::Running,
-    processor: 1,
-};
 
 /// 2026-03-01 12:00:00 UTC
 const BEGIN_S: u64 = 1_772_366_400;
@@ -225,213 +166,22 @@ impl Machine {
                 ..CpuTimes::default()
             }
         };
-        let sampled = synthetic::sample_at(Instant::default()).cpus(self.cpus.iter().map(|&rates| times(rates))).build();
         Cpu {
             context_switches: Some(Counter((5120.0 * seconds) as u64)),
             forks: Some(Counter((2.0 * seconds) as u64)),
-            ..sampled.cpu.unwrap()
+            ..synthetic::cpu(self.cpus.iter().map(|&rates| times(rates)))
         }
-    }
-
-    /// Threads in fsync have their stack.
-    fn stacks(&self) -> Reading<Vec<ThreadStack>> {
-        if !self.privileged {
-            return Err(Absent::NoPermission);
-        }
-        let stack = Name::from(
-            "jbd2_log_wait_commit [jbd2]\next4_fsync_journal [ext4]\next4_sync_file [ext4]\ndo_fsync\n__x64_sys_fdatasync\n\
-             do_syscall_64\nentry_SYSCALL_64_after_hwframe",
-        );
-        Ok(self.tasks_in_fsync().map(|task| ThreadStack { task, kernel: Ok(stack.clone()) }).collect())
-    }
-
-    fn user_stacks(&self) -> Vec<UserStack> {
-        let stack = Name::from(
-            "fdatasync [libc.so.6]\nissue_xlog_fsync\nXLogWrite\nXLogFlush\nRecordTransactionCommit\nCommitTransaction\nPostgresMain\n\
-             main\n__libc_start_main [libc.so.6]\n_start",
-        );
-        let functions = if self.privileged { Ok(stack) } else { Err(Absent::NoPermission) };
-        self.tasks_in_fsync().map(|task| UserStack { task, functions: functions.clone() }).collect()
-    }
-
-    fn tasks_in_fsync(&self) -> impl Iterator<Item = TaskId> {
-        self.workers.iter().flat_map(|worker| {
-            let places = worker.threads.iter().enumerate().filter(|(_, thread)| thread.channel == b"jbd2_log_wait_commit");
-            places.map(|(at, _)| worker.task(at))
-        })
-    }
-
-    fn waits(&self, k: u64) -> Waits {
-        let Some(worker) = self.workers.first() else { return Waits::default() };
-        let group = GroupId::Process(ProcessId { pid: worker.pid, start_ticks: 100 });
-        let (storage, behind) = self.stuck;
-        let sub_samples = (1..=10)
-            .map(|tenth| {
-                let seconds = (k.saturating_sub(1)) as f64 + f64::from(tenth) / 10.0;
-                let mut waits = synthetic::waits::group(&GroupWaits { storage, ..GroupWaits::default() });
-                waits.extend((behind > 0).then(|| synthetic::waits::mutex(0, behind)));
-                SubSample {
-                    boottime_ns: ((UPTIME_S as f64 + seconds) * 1e9) as u64,
-                    cpu: Some(self.cpu(seconds).total),
-                    in_flight: Some(self.devices.iter().map(|device| device.in_flight).sum()),
-                    waits,
-                }
-            })
-            .collect();
-        let task = |thread: usize| worker.task(thread);
-        let threads = (worker.threads.iter().enumerate())
-            .filter(|(_, thread)| thread.class != WaitClass::Poll)
-            .flat_map(|(at, thread)| synthetic::waits::thread(task(at), 0, &[(thread.class, 10)]))
-            .collect();
-        let blocked = (worker.threads.iter().enumerate())
-            .filter(|(_, thread)| thread.state == TaskState::Blocked)
-            .map(|(at, thread)| BlockedWait {
-                task: task(at),
-                group: 0,
-                comm: Name::from(worker.comm),
-                state: TaskState::Blocked,
-                wchan: self.privileged.then(|| Name::from(thread.channel)),
-                syscall: self.privileged.then_some(RawSyscall { number: thread.call, arguments: [3, 0, 0] }),
-                seen_count: 10,
-                last_sub_sample: 9,
-                blocked_since_ns: (UPTIME_S + k) * 1_000_000_000 - 40_000_000,
-                file: self.privileged.then(|| Name::from("/var/lib/pg/pg_wal/000000010000000A")),
-                disk: self.privileged.then(|| self.devices.first().map(Device::id)).flatten(),
-                mount: self.privileged.then(|| Name::from("/var/lib/pg")),
-                file_system: self.privileged.then(|| Name::from("ext4")),
-            })
-            .collect();
-        let queue = WaitQueue {
-            group: 0,
-            wait: synthetic::waits::MUTEX,
-            futex_address: Some(0x7f00_1000),
-            seen_count: u32::from(behind) * 10,
-            file: None,
-            lock_holder: None,
-        };
-        let queues = if behind > 0 { vec![queue] } else { Vec::new() };
-        let observed = synthetic::waits::observed();
-        Waits { sub_samples, groups: vec![group], observed, threads, blocked, wait_queues: queues, ..Waits::default() }
-    }
-}
-
-impl Worker {
-    pub fn task(&self, thread: usize) -> stalltop::ids::TaskId {
-        let tid = self.pid + u32::try_from(thread).unwrap();
-        stalltop::ids::TaskId { pid: self.pid, tid, start_ticks: 100 }
-    }
-
-    fn at(&self, k: u64, at: Instant, privileged: bool) -> ProcessBuilder {
-        let used: u64 = self.threads.iter().map(|thread| thread.user_ms).sum();
-        let threads = self.threads.iter().zip(self.pid..).map(|(thread, tid)| thread.at(tid, self.comm, k, at, privileged));
-        synthetic::process(self.pid, self.comm)
-            .started(100)
-            .ran(used * k * 1_000_000)
-            .facts(ProcessFacts {
-                cmdline: Ok(Name::from(self.cmdline)),
-                executable: Ok(Name::from("/usr/bin/worker")),
-                cgroup: Err(Absent::NoSuchFile),
-                ..ProcessFacts::default()
-            })
-            .threads(threads)
-            .with(|process| (process.uid, process.resident_pages) = (26, 4200))
-    }
-}
-
-impl Thread {
-    fn at(&self, tid: u32, comm: &[u8], k: u64, at: Instant, privileged: bool) -> ThreadBuilder {
-        let moves = self.class != WaitClass::Poll;
-        let timeslices = if moves { 20 * k } else { 7 };
-        let thread = synthetic::thread(tid, comm).started(100).state(self.state);
-        thread.ran(self.user_ms * k * 1_000_000, self.delay_ms * k * 1_000_000, timeslices).with(|thread| {
-            thread.processor = self.processor;
-            thread.last_timeslice_ns = moves.then_some(at.boottime_ns);
-            thread.wait = WaitState {
-                wchan: match (self.state, privileged) {
-                    (TaskState::Running, _) => Err(Absent::Vanished),
-                    (_, false) => Err(Absent::Hidden),
-                    (_, true) => Ok(Name::from(self.channel)),
-                },
-                syscall: if privileged {
-                    Ok(Arc::new(RawSyscall { number: self.call, arguments: [0x1000, 0x80, 2] }))
-                } else {
-                    Err(Absent::NoPermission)
-                },
-            };
-        })
-    }
-}
-
-impl Device {
-    pub fn id(&self) -> DiskId {
-        DiskId { major: 8, minor: self.minor }
-    }
-
-    /// A quarter of the requests is sequential; half of each latency is in the queue, half on the device.
-    fn latencies_at(&self, k: u64) -> Vec<LatencyBucket> {
-        let bucket = |bucket: u8, completed: u64, part: u64| LatencyBucket {
-            disk: self.id(),
-            operation: Operation::Read,
-            bucket,
-            completed: Counter(completed * k),
-            sequential: Counter(completed * k / 4),
-            queued: Counter(part * k),
-            on_device: Counter(part * k),
-        };
-        // Eight buckets to a power of two
-        let both = |&(whole, count): &(u8, u64)| [bucket(whole - 8, 0, count), bucket(whole, count, 0)];
-        let mut buckets: Vec<LatencyBucket> = self.read_latencies.iter().flat_map(both).collect();
-        buckets.sort_by_key(|row| row.bucket);
-        buckets
-    }
-
-    fn at(&self, k: u64) -> Disk {
-        let op = |(count, each_ms): (u64, u64), kib: u64| synthetic::operations(count * k, kib, count * each_ms * k);
-        let facts = DiskFacts {
-            rotational: Some(self.rotational),
-            model: Some(Name::from("WDC WD40EFRX")),
-            size_bytes: Some(4_000_787_030_016),
-            scheduler: Some(Name::from("mq-deadline")),
-            mount_points: vec![Name::from("/var/lib/pg")],
-            ..DiskFacts::default()
-        };
-        synthetic::disk(self.name)
-            .id(8, self.minor)
-            .facts(facts)
-            .reads(op(self.reads, 8))
-            .writes(op(self.writes, 16))
-            .flushes(self.flushes.0 * k, self.flushes.0 * self.flushes.1 * k)
-            .in_flight(self.in_flight)
-            .busy_ms(self.busy_ms * k, (self.reads.0 * self.reads.1 + self.writes.0 * self.writes.1) * k)
-            .build()
-    }
-}
-
-impl Link {
-    fn at(&self, index: u32, k: u64) -> Nic {
-        let side = |(kilobytes, packets): (u64, u64)| synthetic::traffic(kilobytes * 1024 * k, packets * k);
-        let nic = synthetic::nic(index, self.name).rx(side(self.rx)).tx(side(self.tx));
-        nic.facts(|facts| {
-            facts.speed_mbps = self.speed_mbps.ok_or(Absent::Unsupported);
-            facts.virtual_device = self.speed_mbps.is_none();
-        })
-        .build()
     }
 }
 
 /// A finding with this sentence.
 pub fn finding(kind: Kind, severity: Severity, subject: Subject, sentence: &str) -> Finding {
     Finding {
-        kind,
-        severity,
-        subject,
         since: instant(0),
         // Shown by the interval of the frame, whichever that is.
         figures_at: instant(1_000_000),
-        until: None,
         value: 0.46,
         threshold: 0.25,
-        unit: "ratio",
         sentence: sentence.to_owned(),
         evidence: vec![
             Evidence { name: "iowait_ratio", value: Value::Number(0.05) },
@@ -440,8 +190,7 @@ pub fn finding(kind: Kind, severity: Severity, subject: Subject, sentence: &str)
         ],
         next: vec!["the device's await against its baseline".to_owned()],
         explained_share: 0.46,
-        cgroup_name: None,
-        follows_from: None,
+        ..synthetic::finding(kind, severity, subject)
     }
 }
 

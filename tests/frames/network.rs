@@ -2,11 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use stalltop::ids::{CpuId, ProcessId};
-use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
-use stalltop::sample::network::{Listener, Qdisc, Softnet, TcpExt};
+use stalltop::ids::ProcessId;
+use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts};
+use stalltop::sample::network::{Qdisc, TcpExt};
 use stalltop::sample::{Name, Sample};
 use stalltop::units::Counter;
+
+use crate::synthetic;
 
 /// Network activity per second.
 #[derive(Clone, Default)]
@@ -42,33 +44,20 @@ impl Network {
     pub fn fill(&self, sample: &mut Sample, k: u64) {
         if let Some((local, queue, limit, drops)) = self.listener {
             let owner = Some((ProcessId { pid: 5121, start_ticks: 7 }, Name::from("lq")));
-            sample.protocols.listeners =
-                Ok(vec![Listener { local_address: local, accept_queue: queue, backlog_limit: limit, owner }]);
+            sample.protocols.listeners = Ok(vec![synthetic::listener(local, queue, limit, owner)]);
             sample.protocols.tcp_ext = Ok(TcpExt { listen_drops: Some(Counter(drops * k)), ..TcpExt::default() });
         }
         if let (Some((packets, drops, overlimits)), Ok(nics)) = (self.shaped, &mut sample.nics)
             && let Some(nic) = nics.first_mut()
         {
             nic.qdisc = Some(Qdisc {
-                kind: Name::from("tbf"),
-                backlog_bytes: packets * 7000,
-                backlog_packets: packets,
                 dropped: Counter(drops * k),
                 overlimits: Counter(overlimits * k),
-                requeues: Counter(0),
-                ingress_dropped: None,
-                rate_bytes_per_second: None,
+                ..synthetic::qdisc("tbf", packets, 7000)
             });
         }
         if let Some((cpu, packets, squeezes, drops)) = self.softnet {
-            let line = Softnet {
-                cpu: Some(CpuId(cpu)),
-                processed: Counter(packets * k),
-                dropped: Counter(drops * k),
-                time_squeeze: Counter(squeezes * k),
-                ..Softnet::default()
-            };
-            sample.protocols.softnet = Ok(vec![line]);
+            sample.protocols.softnet = Ok(vec![synthetic::softnet(cpu, packets * k, drops * k, squeezes * k)]);
         }
         if !self.hosts.is_empty() {
             sample.protocols.remote_hosts = Ok(self.peers(sample, k));
@@ -78,29 +67,19 @@ impl Network {
     fn peers(&self, sample: &Sample, k: u64) -> RemoteHosts {
         let (every, cost_ns) = self.scans.unwrap_or((1, 400_000));
         let ago = k % every;
-        let mut rows: Vec<RemoteHost> = self.hosts.iter().map(|host| host.at(k - ago)).collect();
-        rows.sort_by_key(|peer| peer.address);
-        RemoteHosts {
-            scan_boottime_ns: sample.at.boottime_ns - ago * 1_000_000_000,
-            scan_cpu_ns: cost_ns,
-            connection_count: rows.iter().map(|peer| peer.connections).sum(),
-            host_count: u32::try_from(rows.len()).unwrap() + 30,
-            rows,
-        }
+        let scanned_ns = sample.at.boottime_ns - ago * 1_000_000_000;
+        let mut scan = synthetic::remote_hosts(scanned_ns, cost_ns, self.hosts.iter().map(|host| host.at(k - ago)));
+        scan.host_count += 30;
+        scan
     }
 }
 
 impl Host {
     fn at(&self, k: u64) -> RemoteHost {
         let (smoothed, minimum) = self.round_trip_us;
-        let sum = |scans: u64| RttSums {
-            count: Counter(scans * k),
-            srtt_us: Counter(scans * smoothed * k),
-            min_rtt_us: Some(Counter(scans * minimum * k)),
-        };
+        let sum = |scans: u64| synthetic::round_trips(scans * k, scans * smoothed * k, scans * minimum * k);
         let watched = self.active.0 * 1_000_000 * k;
         RemoteHost {
-            address: self.address,
             local: self.address.is_loopback(),
             ifindex: Some(1),
             connections: self.connections,
@@ -110,13 +89,8 @@ impl Host {
             segments_retransmitted: Counter(self.again * k),
             active: sum(self.active.0),
             send_backlogged: sum(self.active.1),
-            send_limits: Some(SendLimitTimes {
-                observed_us: Counter(watched),
-                busy_us: Counter(watched / 100 * self.busy.0),
-                rwnd_limited_us: Counter(watched / 100 * self.busy.1),
-                sndbuf_limited_us: Counter(0),
-            }),
-            worst_process: None,
+            send_limits: Some(synthetic::send_limits(watched, watched / 100 * self.busy.0, watched / 100 * self.busy.1, 0)),
+            ..synthetic::remote_host(self.address)
         }
     }
 }

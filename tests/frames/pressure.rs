@@ -3,25 +3,25 @@
 use std::sync::Arc;
 
 use stalltop::findings::{Evaluation, Kind, Severity, Subject};
-use stalltop::ids::{CgroupId, CgroupVersion, DiskId};
+use stalltop::ids::DiskId;
 use stalltop::interval::cgroup::{CgroupPressureSpan, CgroupSpan, IoLimitKind, IoLimitSpan, IoLimitUsage};
 use stalltop::interval::pressure::PressureSpan;
-use stalltop::sample::cgroup::owner::ContainerRuntime;
-use stalltop::sample::cgroup::{CgroupPressureAverages, ContainerName, StallAverages};
+use stalltop::sample::cgroup::{CgroupPressureAverages, StallAverages};
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
-use stalltop::sample::{Absent, Name, Sample};
+use stalltop::sample::{Absent, Sample};
 use stalltop::state::{Event, Source, State, update};
 use stalltop::units::{Bytes, PerSecond, Ratio};
 
 use crate::machine::finding;
 use crate::scenes;
 use crate::screen::{press, setup, text};
+use crate::synthetic::{cgroup_id, docker_name};
 
 const ID: &str = "4f797c539e6c745de61a93ca3ff892358ecbcaccd8414d5db545c38428142970";
 
 fn group(path: &str) -> CgroupSpan {
     CgroupSpan {
-        id: CgroupId { version: CgroupVersion::V2, path: path.into() },
+        id: cgroup_id(path),
         quota_cpus: None,
         used_cpus: Some(0.2),
         throttled_periods: None,
@@ -78,14 +78,6 @@ fn with_groups(mut evaluation: Evaluation) -> Evaluation {
         PressureSpan { cpu_some: shares.0, io_some: shares.1, memory_some: shares.2, ..PressureSpan::default() };
     let line = |avg10, avg60, avg300| Some(StallLine { avg10, avg60, avg300, ..StallLine::default() });
     let stall = |some| Ok(Stall { some, full: line(0.0, 0.0, 0.0) });
-    let name = ContainerName {
-        id: ID.into(),
-        runtime: ContainerRuntime::Docker,
-        name: Name::from("web-1"),
-        pod_uid: None,
-        pod: None,
-        namespace: None,
-    };
     interval.newer = Arc::new(Sample {
         pressure: Pressure {
             cpu: stall(line(61.2, 40.25, 12.5)),
@@ -93,7 +85,7 @@ fn with_groups(mut evaluation: Evaluation) -> Evaluation {
             memory: stall(line(0.0, 0.0, 0.0)),
             irq: Err(Absent::NoSuchFile),
         },
-        container_names: vec![name],
+        container_names: vec![docker_name(ID, "web-1")],
         ..Sample::clone(&interval.newer)
     });
     let sentence = "container web-1 (docker) used 0.50 CPU of its quota of 0.50 CPU: throttled 61.0 % of the time";

@@ -1,15 +1,13 @@
 //! Cgroups: every kind of limit in v2 and in the hybrid layout, nested cgroups, and very many of them.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 
 use stalltop::ids::{CgroupVersion, DiskId};
 use stalltop::kernel::cgroup::CgroupReader;
-use stalltop::kernel::root::Root;
 use stalltop::sample::cgroup::{Cgroup, IoMax, IoStat};
 use stalltop::units::Counter;
 
+use crate::proc_tree::ProcTree;
 use crate::tree::Everything;
 
 fn named<'a>(all: &'a Everything, path: &str) -> &'a Cgroup {
@@ -68,29 +66,26 @@ fn hybrid_has_one_group_in_four_hierarchies() {
 }
 
 /// A tree of so many groups, each with a quota, and the numbers of throttled periods of some.
-fn many(root: &Path, count: usize) {
-    let base = root.join("sys/fs/cgroup");
-    fs::create_dir_all(root.join("proc/self")).unwrap();
-    fs::write(root.join("proc/self/mountinfo"), "26 21 0:24 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n").unwrap();
+fn many(count: usize) -> ProcTree {
+    let tree = ProcTree::empty();
+    tree.write("proc/self/mountinfo", "26 21 0:24 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
     for number in 0..count {
-        let group = base.join(format!("g{number:05}"));
-        fs::create_dir_all(&group).unwrap();
-        fs::write(group.join("cpu.max"), "20000 100000\n").unwrap();
-        throttle(root, number, 7);
+        tree.write(format!("sys/fs/cgroup/g{number:05}/cpu.max"), "20000 100000\n");
+        throttle(&tree, number, 7);
     }
+    tree
 }
 
-fn throttle(root: &Path, number: usize, periods: u64) {
+fn throttle(tree: &ProcTree, number: usize, periods: u64) {
     let text = format!("usage_usec 1\nnr_periods {periods}\nnr_throttled {periods}\nthrottled_usec {periods}\n");
-    fs::write(root.join(format!("sys/fs/cgroup/g{number:05}/cpu.stat")), text).unwrap();
+    tree.write(format!("sys/fs/cgroup/g{number:05}/cpu.stat"), text);
 }
 
 #[test]
 fn ten_times_as_many_groups_cost_no_more_and_each_is_read_in_turn() {
     const MOST_READ: usize = 512;
-    let tree = tempfile::tempdir().unwrap();
-    many(tree.path(), 3000);
-    let root = Root::at_directory(tree.path().to_owned());
+    let tree = many(3000);
+    let root = tree.root();
     let mut reader = CgroupReader::default();
     reader.sample(&root).0.unwrap();
     while reader.is_walking() {
@@ -102,7 +97,7 @@ fn ten_times_as_many_groups_cost_no_more_and_each_is_read_in_turn() {
     let mut paired: BTreeMap<String, u32> = BTreeMap::new();
     let mut in_a_row = 0;
     for round in 0..60 {
-        throttle(tree.path(), hot, 8 + round);
+        throttle(&tree, hot, 8 + round);
         let groups = reader.sample(&root).0.unwrap();
         assert!(groups.len() <= MOST_READ && groups.is_sorted_by(|a, b| a.id < b.id), "{} groups", groups.len());
         for group in &groups {

@@ -32,7 +32,7 @@ fn drops_of_udp_over_ipv6_are_counted_and_their_socket_is_found() {
     let at = |drops: u64| {
         let counters = format!("Udp6InDatagrams 100\nUdp6InErrors {drops}\nUdp6OutDatagrams 90\nUdp6RcvbufErrors {drops}\n");
         tree.write(format!("proc/{PID}/net/snmp6"), &counters);
-        tree.write(format!("proc/{PID}/net/udp6"), &socket_line(4711, drops));
+        tree.write(format!("proc/{PID}/net/udp6"), socket_line(4711, drops));
     };
     let mut sampler = Sampler::new(tree.root()).unwrap();
     let mut second = 1000;

@@ -1,12 +1,11 @@
 //! nicstat on two samples: its lines when an interface is full, appears, vanishes, is reset or wraps; and `-p` as scripts parse it.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{HEAD, interface, write};
+use super::proc_tree::ProcTree;
+use super::{HEAD, interface};
 use stalltop::interval::network::Link;
-use stalltop::kernel::Root;
 use stalltop::kernel::network::NetworkReader;
 use stalltop::report::nicstat::arithmetic::{Arithmetic, Elapsed, interface_lines, tcp_line, udp_line};
 use stalltop::report::nicstat::{Options, Printer, SampleFigures, SampleTime};
@@ -55,36 +54,31 @@ wrap0: 1024 10 0 0 0 0 0 0 3024 21 0 0 0 0 0 0
 huge0:1: 103400 110 0 0 0 0 0 0 0 0 0 0 0 0 0 0
 ";
 
-fn lay_out(root: &Path, dev: &str, segments: u64) {
-    write(root, "proc/net/dev", &format!("{HEAD}{dev}"));
+fn lay_out(tree: &ProcTree, dev: &str, segments: u64) {
+    tree.write("proc/net/dev", format!("{HEAD}{dev}"));
     let (sent, again) = (segments * 20, segments);
-    write(
-        root,
+    tree.write(
         "proc/net/snmp",
-        &format!(
+        format!(
             "Tcp: ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs OutSegs RetransSegs InErrs OutRsts\n\
              Tcp: {segments} {segments} 1 2 3 {sent} {sent} {again} 0 2\n\
              Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\n\
              Udp: {sent} 0 {segments} {sent} 0 0\n"
         ),
     );
-    write(
-        root,
-        "proc/net/netstat",
-        "TcpExt: ListenOverflows ListenDrops\nTcpExt: 3 5\nIpExt: InOctets OutOctets\nIpExt: 0 0\n",
-    );
+    tree.write("proc/net/netstat", "TcpExt: ListenOverflows ListenDrops\nTcpExt: 3 5\nIpExt: InOctets OutOctets\nIpExt: 0 0\n");
     for (name, index, speed, duplex, below) in FACTS {
         let link = (!speed.is_empty()).then_some((*speed, *duplex));
-        interface(root, name, *index, link, *below);
+        interface(tree, name, *index, link, *below);
     }
 }
 
 /// The lines of the second sample with these options.
 fn second(options: Options) -> String {
     let snapshot = |dev: &str, segments: u64| {
-        let root = tempfile::tempdir().unwrap();
-        lay_out(root.path(), dev, segments);
-        let (mut reader, root) = (NetworkReader::default(), Root::at_directory(root.path().to_owned()));
+        let tree = ProcTree::empty();
+        lay_out(&tree, dev, segments);
+        let (mut reader, root) = (NetworkReader::default(), tree.root());
         (reader.sample(&root).unwrap(), reader.protocols(&root))
     };
     let ((older, protocols_before), (newer, protocols)) = (snapshot(BEFORE, 100), snapshot(AFTER, 200));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use stalltop::recording::{FrameSummary, Recorder, RecorderOptions, RecorderStatus, SummarySeverity};
 use stalltop::sample::{Instant, Name, Sample};
 
-use crate::generator;
+use crate::{generator, synthetic};
 
 #[path = "places.rs"]
 pub mod places;
@@ -89,8 +89,7 @@ pub fn record_into(file: &Path, host: &str, samples: &[Arc<Sample>], marks: [&st
 
 /// The instant so many milliseconds after a fixed beginning.
 pub fn instant(ms: u64) -> Instant {
-    let ns = (ms + 1_000_000) * 1_000_000;
-    Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: 1_800_000_000_000_000_000 + i64::try_from(ns).unwrap() }
+    synthetic::instant((ms + 1_000_000) as f64 / 1000.0, 1_800_000_000)
 }
 
 /// Samples of a small machine.

@@ -10,10 +10,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use stalltop::ids::DiskId;
-use stalltop::sample::block_io::{BlockIo, LatencyBucket};
+use stalltop::sample::block_io::BlockIo;
 use stalltop::sample::disk::Operation;
 use stalltop::sample::{Absent, Name, Sample};
-use stalltop::units::Counter;
 
 use crate::{lab, stalltop, support, synthetic};
 
@@ -243,15 +242,8 @@ fn a_long_recording_loses_no_peak() {
 fn reads_with_outliers(seconds: u64, known: std::ops::Range<u64>) -> Vec<Arc<Sample>> {
     let sample = |second: u64| {
         let disk = synthetic::disk(HOSTILE).reads(synthetic::operations(second * 100, 4, second * 100));
-        let bucket = |(bucket, each): (u8, u64)| LatencyBucket {
-            disk: DiskId { major: 8, minor: 0 },
-            operation: Operation::Read,
-            bucket,
-            completed: Counter(second * each),
-            sequential: Counter(0),
-            queued: Counter(0),
-            on_device: Counter(0),
-        };
+        let sda = DiskId { major: 8, minor: 0 };
+        let bucket = |(bucket, each): (u8, u64)| synthetic::latency_bucket(sda, Operation::Read, bucket, second * each);
         let block_io = BlockIo { since_boottime_ns: 1, buckets: [(80, 98), (160, 2)].map(bucket).to_vec() };
         let is_known = known.contains(&second);
         let sample = synthetic::sample_at(support::instant(second * 1000)).cpus([synthetic::cpu_times(0, 0, second * 100, 0)]);
@@ -306,15 +298,7 @@ fn a_page_says_of_how_many_disks_it_has_no_map() {
                 let name = format!("sd{minor}");
                 synthetic::disk(name.as_str()).id(8, minor).reads(synthetic::operations(second * 100, 4, second * 100))
             };
-            let bucket = |minor: u32| LatencyBucket {
-                disk: DiskId { major: 8, minor },
-                operation: Operation::Read,
-                bucket: 80,
-                completed: Counter(second * 100),
-                sequential: Counter(0),
-                queued: Counter(0),
-                on_device: Counter(0),
-            };
+            let bucket = |minor: u32| synthetic::latency_bucket(DiskId { major: 8, minor }, Operation::Read, 80, second * 100);
             let block_io = BlockIo { since_boottime_ns: 1, buckets: numbers.clone().map(bucket).collect() };
             let sample = synthetic::sample_at(support::instant(second * 1000));
             let sample = numbers.fold(sample, |sample, minor| sample.disk(disk(minor)));

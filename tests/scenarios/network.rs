@@ -6,7 +6,6 @@ use stalltop::sample::network::{
     Direction, Duplex, Listener, Nic, NicFacts, Qdisc, SynQueue, Tcp, TcpExt, Udp, Udp6, UdpSocket,
 };
 use stalltop::sample::{Absent, Name, Reading, Sample};
-use stalltop::units::Counter;
 
 use super::synthetic;
 use crate::format::{self, Phase};
@@ -43,7 +42,7 @@ pub fn ifindex(at: usize) -> u32 {
 }
 
 pub fn owner(name: &str) -> (ProcessId, Name) {
-    (ProcessId { pid: OWNER_PID, start_ticks: 1 }, Name::from(name))
+    (synthetic::process_id(OWNER_PID), Name::from(name))
 }
 
 impl Machine {
@@ -119,7 +118,7 @@ impl Machine {
             let sockets = network.listen.filter(|_| namespace.socket);
             all.rows.push(NetworkNamespace {
                 inode,
-                process: ProcessId { pid: namespace.pid, start_ticks: 1 },
+                process: synthetic::process_id(namespace.pid),
                 comm: namespace.name.as_str().into(),
                 has_socket: namespace.socket,
                 tcp: self.tcp(&prefix, &network),
@@ -133,7 +132,7 @@ impl Machine {
                 top_retransmit_host: namespace.retransmits_to.map(|address| RetransmitHost {
                     address,
                     segments_retransmitted: self.read(&format!("{prefix}tcp again")),
-                    process: Some((ProcessId { pid: namespace.pid, start_ticks: 1 }, namespace.name.as_str().into())),
+                    process: Some((synthetic::process_id(namespace.pid), namespace.name.as_str().into())),
                 }),
             });
             all.nics.extend(network.nics.iter().enumerate().map(|(at, nic)| {
@@ -198,14 +197,11 @@ impl Machine {
             ..Direction::default()
         };
         let qdisc = nic.qdisc.as_ref().map(|qdisc| Qdisc {
-            kind: qdisc.kind.as_str().into(),
-            backlog_bytes: qdisc.backlog_packets * 1500,
-            backlog_packets: qdisc.backlog_packets,
             dropped: read("qdisc dropped"),
             overlimits: read("qdisc overlimits"),
-            requeues: Counter(0),
             ingress_dropped: qdisc.ingress_dropped.map(|_| read("ingress dropped")),
             rate_bytes_per_second: qdisc.rate_mbit.map(|rate| rate * 125_000),
+            ..synthetic::qdisc(qdisc.kind.as_str(), qdisc.backlog_packets, 1500)
         });
         let facts = |facts: &mut NicFacts| {
             facts.speed_mbps = nic.mbps.ok_or(Absent::Unsupported);
@@ -218,12 +214,8 @@ impl Machine {
 
 fn listener(listen: &format::Listen) -> Option<Listener> {
     let address = listen.address.as_ref().filter(|_| listen.queue > 0)?;
-    Some(Listener {
-        local_address: address.parse().expect("an address and a port"),
-        accept_queue: listen.queue,
-        backlog_limit: listen.limit,
-        owner: listen.owner.as_deref().map(owner),
-    })
+    let address = address.parse().expect("an address and a port");
+    Some(synthetic::listener(address, listen.queue, listen.limit, listen.owner.as_deref().map(owner)))
 }
 
 fn syn_queue(listen: &format::Listen) -> Option<SynQueue> {

@@ -1,5 +1,5 @@
 //! A fixture tree: files below a temporary directory in place of /proc and /sys, and a sampler that reads them. It is the same
-//! on every machine and at every load.
+//! on every machine and at every load. It stays beside `synthetic` because the readers of the kernel are tested with it.
 
 #![allow(dead_code, reason = "each test binary uses a part of this file")]
 
@@ -17,26 +17,34 @@ pub struct ProcTree {
 }
 
 impl ProcTree {
+    /// A tree without any file.
+    pub fn empty() -> ProcTree {
+        // In memory where that is possible: it is many files.
+        ProcTree { directory: tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap() }
+    }
+
     /// A tree with one CPU and no task.
     pub fn new() -> ProcTree {
-        // In memory where that is possible: it is many files.
-        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        let tree = ProcTree { directory };
+        let tree = ProcTree::empty();
         tree.write("proc/stat", "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nprocesses 5000\n");
         tree
     }
 
     pub fn root(&self) -> Root {
-        Root::at_directory(self.directory.path().to_owned())
+        Root::at_directory(self.directory().to_owned())
+    }
+
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// The path of `proc/diskstats`, `sys/block` and so on.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
-        self.directory.path().join(path)
+        self.directory().join(path)
     }
 
     /// Writes a file and the directories above it.
-    pub fn write(&self, path: impl AsRef<Path>, text: &str) {
+    pub fn write(&self, path: impl AsRef<Path>, text: impl AsRef<[u8]>) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -46,12 +54,13 @@ impl ProcTree {
     pub fn link(&self, target: impl AsRef<Path>, path: impl AsRef<Path>) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let _ = fs::remove_file(&path);
         symlink(target, path).unwrap();
     }
 
     /// A sleeping process with threads `pid` to `pid + threads - 1`, each of which has run for `run_ns`.
     pub fn process(&self, pid: u32, threads: u32, run_ns: u64) {
-        self.write(format!("proc/{pid}/cmdline"), &format!("/usr/bin/worker\0--id={pid}\0"));
+        self.write(format!("proc/{pid}/cmdline"), format!("/usr/bin/worker\0--id={pid}\0"));
         self.write(format!("proc/{pid}/cgroup"), "0::/system.slice/worker.service\n");
         let io = "read_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\nsyscr: 1\nsyscw: 1\n";
         self.write(format!("proc/{pid}/io"), io);
@@ -63,12 +72,9 @@ impl ProcTree {
     /// One thread of a process, new or changed. The files of the first thread are also those of the process.
     pub fn thread(&self, pid: u32, tid: u32, threads: u32, run_ns: u64) {
         let ticks = run_ns / 10_000_000;
-        let stat = format!(
-            "{tid} (worker-{}) S 700 {pid} {pid} 0 -1 4194304 1093 0 12 0 {ticks} 3 0 0 20 0 {threads} 0 2457 168296448 2103 \
-             18446744073709551615 94006 94015 140722 0 0 0 0 4096 17663 0 0 0 17 1 0 0 3 0 0 94025 94026 94057 140722 140723 \
-             140723 140724 0\n",
-            tid % 16
-        );
+        let stat =
+            Stat { comm: format!("worker-{}", tid % 16).as_bytes(), user_ticks: ticks, ..Stat::sleeping(pid, tid, threads) }
+                .line();
         let schedstat = format!("{run_ns} 902341 {}\n", run_ns / 1_000_000);
         for (file, text) in
             [("schedstat", schedstat.as_str()), ("wchan", "hrtimer_nanosleep"), ("syscall", "230 0x0 0x0 0x0\n")]
@@ -86,6 +92,59 @@ impl ProcTree {
     /// Removes a process.
     pub fn remove_process(&self, pid: u32) {
         fs::remove_dir_all(self.path(format!("proc/{pid}"))).unwrap();
+    }
+}
+
+/// A line of /proc/PID/stat or /proc/PID/task/TID/stat: proc_pid_stat(5). What is not named here is always the same.
+pub struct Stat<'a> {
+    pub pid: u32,
+    pub tid: u32,
+    pub comm: &'a [u8],
+    pub state: char,
+    pub parent: u32,
+    pub flags: u32,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    pub user_ticks: u64,
+    pub system_ticks: u64,
+    pub threads: u32,
+    pub start_ticks: u64,
+    pub virtual_bytes: u64,
+    pub resident_pages: u64,
+    pub block_io_delay_ticks: u64,
+}
+
+impl Stat<'_> {
+    /// A thread of a user's process that sleeps.
+    pub fn sleeping(pid: u32, tid: u32, threads: u32) -> Stat<'static> {
+        Stat {
+            pid,
+            tid,
+            comm: b"worker",
+            state: 'S',
+            parent: 700,
+            flags: 0x40_0000,
+            minor_faults: 1093,
+            major_faults: 12,
+            user_ticks: 0,
+            system_ticks: 3,
+            threads,
+            start_ticks: 2457,
+            virtual_bytes: 168_296_448,
+            resident_pages: 2103,
+            block_io_delay_ticks: 3,
+        }
+    }
+
+    pub fn line(&self) -> Vec<u8> {
+        let Stat { pid, state, parent, flags, minor_faults, major_faults, user_ticks, system_ticks, threads, .. } = self;
+        let Stat { start_ticks, virtual_bytes, resident_pages, block_io_delay_ticks, .. } = self;
+        let rest = format!(
+            ") {state} {parent} {pid} {pid} 0 -1 {flags} {minor_faults} 0 {major_faults} 0 {user_ticks} {system_ticks} 0 0 20 0 \
+             {threads} 0 {start_ticks} {virtual_bytes} {resident_pages} 18446744073709551615 94006 94015 140722 0 0 0 0 4096 17663 \
+             0 0 0 17 1 0 0 {block_io_delay_ticks} 0 0 94025 94026 94057 140722 140723 140723 140724 0\n"
+        );
+        [format!("{} (", self.tid).as_bytes(), self.comm, rest.as_bytes()].concat()
     }
 }
 
@@ -187,7 +246,7 @@ impl SampledTree {
     pub fn block(&self, pid: u32, wchan: &str) {
         for path in [format!("proc/{pid}/stat"), format!("proc/{pid}/task/{pid}/stat")] {
             let stat = fs::read_to_string(self.tree.path(&path)).unwrap();
-            self.tree.write(&path, &stat.replace(") S ", ") D "));
+            self.tree.write(&path, stat.replace(") S ", ") D "));
         }
         self.tree.write(format!("proc/{pid}/wchan"), wchan);
     }

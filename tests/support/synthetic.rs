@@ -1,27 +1,36 @@
 //! Synthetic samples: the one builder of made-up machines for unit tests, integration tests and benches, which include this
-//! file by its path.
+//! file by its path. What a machine does is described by each test; the rows of its samples are built here.
 //!
 //! Counters are cumulative, as in the kernel. Values that are not set are zero or absent.
 
 #![allow(dead_code, unused_imports, clippy::must_use_candidate, reason = "each test binary uses a part of this file")]
 
-#[path = "synthetic_tasks.rs"]
+#[path = "synthetic/disks.rs"]
+mod disks;
+#[path = "synthetic/findings.rs"]
+mod findings;
+#[path = "synthetic/network.rs"]
+mod network;
+#[path = "synthetic/tasks.rs"]
 mod tasks;
-
-#[path = "synthetic_waits.rs"]
+#[path = "synthetic/waits.rs"]
 pub mod waits;
 
 use std::sync::Arc;
 
-use stalltop::ids::{CpuId, DiskId, NicId};
+use stalltop::ids::CpuId;
 use stalltop::sample::cpu::{Cpu, CpuTimes};
-use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
+use stalltop::sample::disk::Disk;
 use stalltop::sample::host::Privilege;
-use stalltop::sample::network::{Direction, Duplex, Nic, NicFacts, Qdisc};
+use stalltop::sample::network::Nic;
 use stalltop::sample::task::{Process, Tasks};
-use stalltop::sample::{Absent, Host, Instant, Name, Sample};
+use stalltop::sample::{Host, Instant, Sample};
 use stalltop::units::Counter;
-pub use tasks::{ProcessBuilder, ThreadBuilder, process, thread};
+
+pub use disks::{DiskBuilder, disk, latency_bucket, operations};
+pub use findings::finding;
+pub use network::{NicBuilder, listener, nic, qdisc, remote_host, remote_hosts, round_trips, send_limits, softnet, traffic};
+pub use tasks::{ProcessBuilder, ThreadBuilder, cgroup_id, docker_name, process, process_id, task_id, thread};
 
 /// A machine of 100 ticks per second and pages of 4 KiB, sampled by root.
 pub fn host() -> Host {
@@ -67,24 +76,7 @@ pub struct SampleBuilder(Sample);
 impl SampleBuilder {
     /// All CPUs, numbered from 0; the total is their sum.
     pub fn cpus(self, each: impl IntoIterator<Item = CpuTimes>) -> Self {
-        let cpus: Vec<_> = (0..).map(CpuId).zip(each).collect();
-        let sum = |field: fn(&CpuTimes) -> Counter| Counter(cpus.iter().map(|(_, times)| field(times).0).sum());
-        let sum_of_known = |field: fn(&CpuTimes) -> Option<Counter>| {
-            cpus.iter().map(|(_, times)| field(times).map(|ticks| ticks.0)).sum::<Option<u64>>().map(Counter)
-        };
-        let total = CpuTimes {
-            user_ticks: sum(|times| times.user_ticks),
-            nice_ticks: sum(|times| times.nice_ticks),
-            system_ticks: sum(|times| times.system_ticks),
-            idle_ticks: sum(|times| times.idle_ticks),
-            iowait_ticks: sum(|times| times.iowait_ticks),
-            irq_ticks: sum(|times| times.irq_ticks),
-            softirq_ticks: sum(|times| times.softirq_ticks),
-            steal_ticks: sum_of_known(|times| times.steal_ticks),
-            guest_ticks: sum_of_known(|times| times.guest_ticks),
-            guest_nice_ticks: sum_of_known(|times| times.guest_nice_ticks),
-        };
-        self.with(|sample| sample.cpu = Ok(Cpu { total, cpus, ..Cpu::default() }))
+        self.with(|sample| sample.cpu = Ok(cpu(each)))
     }
 
     /// One more disk.
@@ -139,144 +131,24 @@ pub fn cpu_times(user: u64, system: u64, idle: u64, iowait: u64) -> CpuTimes {
     }
 }
 
-/// Completed requests of `kib_each` KiB; `time_ms` is the sum of their times.
-pub fn operations(completed: u64, kib_each: u64, time_ms: u64) -> OpCounters {
-    OpCounters {
-        completed: Counter(completed),
-        merged: Counter(0),
-        sectors: Counter(completed * kib_each * 2),
-        time_ms: Counter(time_ms),
-    }
-}
-
-/// Disk 8:0 of a kernel that counts neither discards nor flushes.
-pub fn disk(name: impl Into<Name>) -> DiskBuilder {
-    DiskBuilder(Disk {
-        id: DiskId { major: 8, minor: 0 },
-        name: name.into(),
-        facts: Arc::default(),
-        reads: OpCounters::default(),
-        writes: OpCounters::default(),
-        discards: None,
-        flushes: None,
-        flush_time_ms: None,
-        in_flight: 0,
-        io_ticks_ms: Counter(0),
-        time_in_queue_ms: Counter(0),
-    })
-}
-
-#[derive(Clone)]
-pub struct DiskBuilder(Disk);
-
-impl DiskBuilder {
-    pub fn id(self, major: u32, minor: u32) -> Self {
-        self.with(|disk| disk.id = DiskId { major, minor })
-    }
-
-    pub fn facts(self, facts: DiskFacts) -> Self {
-        self.with(|disk| disk.facts = Arc::new(facts))
-    }
-
-    pub fn reads(self, reads: OpCounters) -> Self {
-        self.with(|disk| disk.reads = reads)
-    }
-
-    pub fn writes(self, writes: OpCounters) -> Self {
-        self.with(|disk| disk.writes = writes)
-    }
-
-    pub fn flushes(self, completed: u64, time_ms: u64) -> Self {
-        self.with(|disk| (disk.flushes, disk.flush_time_ms) = (Some(Counter(completed)), Some(Counter(time_ms))))
-    }
-
-    pub fn in_flight(self, requests: u32) -> Self {
-        self.with(|disk| disk.in_flight = requests)
-    }
-
-    /// Time with at least one request in flight, and the sum of the times of all requests.
-    pub fn busy_ms(self, io_ticks: u64, time_in_queue: u64) -> Self {
-        self.with(|disk| (disk.io_ticks_ms, disk.time_in_queue_ms) = (Counter(io_ticks), Counter(time_in_queue)))
-    }
-
-    pub fn with(mut self, set: impl FnOnce(&mut Disk)) -> Self {
-        set(&mut self.0);
-        self
-    }
-
-    pub fn build(self) -> Disk {
-        self.0
-    }
-}
-
-impl From<DiskBuilder> for Disk {
-    fn from(builder: DiskBuilder) -> Disk {
-        builder.0
-    }
-}
-
-pub fn traffic(bytes: u64, packets: u64) -> Direction {
-    Direction { bytes: Counter(bytes), packets: Counter(packets), ..Direction::default() }
-}
-
-/// A full-duplex interface that is up, of unknown speed.
-pub fn nic(ifindex: u32, name: impl Into<Name>) -> NicBuilder {
-    NicBuilder(Nic {
-        id: NicId { ifindex, name: name.into() },
-        facts: Arc::new(NicFacts {
-            speed_mbps: Err(Absent::Unsupported),
-            duplex: Ok(Duplex::Full),
-            up: Some(true),
-            loopback: false,
-            virtual_device: false,
-        }),
-        rx: Direction::default(),
-        tx: Direction::default(),
-        multicast: Counter(0),
-        collisions: Counter(0),
-        carrier_losses: Counter(0),
-        rx_missed: None,
-        rx_nohandler: None,
-        qdisc: None,
-    })
-}
-
-#[derive(Clone)]
-pub struct NicBuilder(Nic);
-
-impl NicBuilder {
-    pub fn facts(self, set: impl FnOnce(&mut NicFacts)) -> Self {
-        self.with(|nic| set(Arc::make_mut(&mut nic.facts)))
-    }
-
-    pub fn speed_mbps(self, speed: u32) -> Self {
-        self.facts(|facts| facts.speed_mbps = Ok(speed))
-    }
-
-    pub fn rx(self, direction: Direction) -> Self {
-        self.with(|nic| nic.rx = direction)
-    }
-
-    pub fn tx(self, direction: Direction) -> Self {
-        self.with(|nic| nic.tx = direction)
-    }
-
-    pub fn qdisc(self, qdisc: Option<Qdisc>) -> Self {
-        self.with(|nic| nic.qdisc = qdisc)
-    }
-
-    pub fn with(mut self, set: impl FnOnce(&mut Nic)) -> Self {
-        set(&mut self.0);
-        self
-    }
-
-    pub fn build(self) -> Nic {
-        self.0
-    }
-}
-
-impl From<NicBuilder> for Nic {
-    fn from(builder: NicBuilder) -> Nic {
-        builder.0
-    }
+/// CPUs numbered from 0; the total is their sum.
+pub fn cpu(each: impl IntoIterator<Item = CpuTimes>) -> Cpu {
+    let cpus: Vec<_> = (0..).map(CpuId).zip(each).collect();
+    let sum = |field: fn(&CpuTimes) -> Counter| Counter(cpus.iter().map(|(_, times)| field(times).0).sum());
+    let sum_of_known = |field: fn(&CpuTimes) -> Option<Counter>| {
+        cpus.iter().map(|(_, times)| field(times).map(|ticks| ticks.0)).sum::<Option<u64>>().map(Counter)
+    };
+    let total = CpuTimes {
+        user_ticks: sum(|times| times.user_ticks),
+        nice_ticks: sum(|times| times.nice_ticks),
+        system_ticks: sum(|times| times.system_ticks),
+        idle_ticks: sum(|times| times.idle_ticks),
+        iowait_ticks: sum(|times| times.iowait_ticks),
+        irq_ticks: sum(|times| times.irq_ticks),
+        softirq_ticks: sum(|times| times.softirq_ticks),
+        steal_ticks: sum_of_known(|times| times.steal_ticks),
+        guest_ticks: sum_of_known(|times| times.guest_ticks),
+        guest_nice_ticks: sum_of_known(|times| times.guest_nice_ticks),
+    };
+    Cpu { total, cpus, ..Cpu::default() }
 }

@@ -1,4 +1,5 @@
-//! Recordings with known figures, and the program run on them.
+//! Recordings with known figures, and the program run on them. The machine is what the expected tables say; `synthetic` builds
+//! its samples.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

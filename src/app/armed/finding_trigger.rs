@@ -53,6 +53,7 @@ mod tests {
     use crate::findings::{Severity, Subject};
     use crate::ids::TaskId;
     use crate::sample::Name;
+    use crate::synthetic;
 
     fn at(seconds: f64) -> Instant {
         let ns = (seconds * 1e9) as u64;
@@ -62,23 +63,9 @@ mod tests {
     /// A thread at its limit, of the process with that pid.
     fn finding(pid: u32, severity: Severity, since: f64) -> Finding {
         let id = TaskId { pid, tid: pid, start_ticks: 1 };
-        Finding {
-            kind: Kind::SaturatedThread,
-            severity,
-            subject: Subject::Task { id, name: Name::from("worker") },
-            since: at(since),
-            figures_at: Instant::default(),
-            until: None,
-            value: 1.0,
-            threshold: 0.95,
-            unit: "ratio",
-            sentence: format!("worker ({pid}) uses a CPU"),
-            evidence: Vec::new(),
-            next: Vec::new(),
-            explained_share: 0.5,
-            cgroup_name: None,
-            follows_from: None,
-        }
+        let subject = Subject::Task { id, name: Name::from("worker") };
+        let sentence = format!("worker ({pid}) uses a CPU");
+        Finding { since: at(since), sentence, ..synthetic::finding(Kind::SaturatedThread, severity, subject) }
     }
 
     fn counts(triggers: &mut FindingTriggers, seconds: f64, active: &[Finding]) -> usize {

@@ -1,4 +1,4 @@
-//! Samples of a synthetic machine, for the tests of this module.
+//! Samples of a synthetic machine, for the tests of this module: what the one builder makes, by index, as a recording has them.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -8,15 +8,13 @@ use crate::sample::exits::Exits;
 fn blocked_threads_can_use_no_time_that_is_hidden_from_the_ticks() {
     let sample = |seconds: f64, idle: u64, run_ns: u64| {
         let total = times(0, 0, idle, 0);
-        let mut sample = at(seconds);
-        sample.cpu = Ok(cpus(total, &[(0, total)]));
-        let process = synthetic::process(7, "hidden").with(|process| process.cpu_ns = Some(Counter(run_ns))).build();
-        sample.tasks = Ok(Tasks { processes: vec![Arc::new(process)], ..Tasks::default() });
+        let process = synthetic::process(7, "hidden").with(|process| process.cpu_ns = Some(Counter(run_ns)));
+        let mut sample = synthetic::sample(seconds).cpus([total]).processes([process]).build();
         sample.exits = Ok(Exits::default());
         let row = |group| GroupWaits { group, storage: 1, ..GroupWaits::default() };
         let waits = [row(0), row(1)].iter().flat_map(synthetic::waits::group).collect();
         let sub = SubSample { boottime_ns: sample.at.boottime_ns, cpu: Some(total), in_flight: Some(1), waits };
-        let group = |pid| GroupId::Process(ProcessId { pid, start_ticks: 1 });
+        let group = |pid| GroupId::Process(synthetic::process_id(pid));
         let (observed, groups) = (synthetic::waits::observed(), vec![group(7), group(8)]);
         sample.waits = Waits { sub_samples: vec![sub], observed, groups, ..Waits::default() };
         sample

@@ -1,7 +1,6 @@
 //! A sampler that loses its CPU between two files for up to 20 s: no figure exceeds what there is, and each is that of its own time.
 
 use super::*;
-use crate::ids::{CgroupId, CgroupVersion};
 use crate::sample::ReadDelays;
 use crate::sample::cgroup::Cgroup;
 
@@ -45,8 +44,8 @@ fn sample(seconds: f64, shares: [f64; 4], delays: &Delays) -> Sample {
     let completed = Counter((since(disks_us) * 1000.0) as u64);
     sample.disks = Ok(vec![Disk { reads: OpCounters { completed, ..OpCounters::default() }, ..disk(0, 0) }]);
     sample.nics = Ok(vec![nic(2, (since(nics_us) * 1024.0 * 1000.0) as u64)]);
-    let id = CgroupId { version: CgroupVersion::V2, path: "/a".into() };
-    sample.cgroups = Ok(vec![Cgroup { usage_ns: Some(Counter(ran_ns(1.0, cgroups_us))), ..Cgroup::new(id) }]);
+    sample.cgroups =
+        Ok(vec![Cgroup { usage_ns: Some(Counter(ran_ns(1.0, cgroups_us))), ..Cgroup::new(synthetic::cgroup_id("/a")) }]);
     sample.read_delays = ReadDelays { disks_us, nics_us, cgroups_us, network_namespaces_us: 0 };
     sample
 }

@@ -8,13 +8,11 @@ use crate::units::Ratio;
 fn a_run_queue_wait_is_cut_to_the_interval() {
     let waited = |state: TaskState, waited_ns: u64| {
         let with = |state, run_ns, delay_ns| {
-            let mut process = (*process(50, 1, run_ns)).clone();
-            let sched = Schedstat { run_ns: Counter(run_ns), run_delay_ns: Counter(delay_ns), timeslices: Counter(run_ns) };
-            process.threads = Arc::new([Thread { state, schedstat: Some(sched), ..thread(50, 1, run_ns) }]);
-            Ok(Tasks { processes: vec![Arc::new(process)], ..Tasks::default() })
+            let thread = synthetic::thread(50, "t").ran(run_ns, delay_ns, run_ns).state(state);
+            synthetic::process(50, "p").ran(run_ns).threads([thread])
         };
-        let older = Sample { tasks: with(state, 0, 0), ..at(10.0) };
-        let newer = Sample { tasks: with(TaskState::Sleeping, 500_000_000, waited_ns), ..at(12.0) };
+        let older = synthetic::sample(10.0).processes([with(state, 0, 0)]).build();
+        let newer = synthetic::sample(12.0).processes([with(TaskState::Sleeping, 500_000_000, waited_ns)]).build();
         between(&older, &newer).tasks.expect("tasks").run_queue_wait
     };
     let is = |waited: Option<f64>, threads: f64| waited.is_some_and(|waited| close(waited, threads));

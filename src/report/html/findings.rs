@@ -151,6 +151,7 @@ mod tests {
     use super::*;
     use crate::findings::{Kind, Subject};
     use crate::sample::Instant;
+    use crate::synthetic;
 
     /// Thousands of short ones in a day are a few hundred bars at most, and one that is far from the others is seen.
     #[test]
@@ -160,21 +161,9 @@ mod tests {
             Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: i64::try_from(ns).unwrap() }
         };
         let finding = |since: u64, severity: Severity| Finding {
-            kind: Kind::SaturatedCore,
-            severity,
-            subject: Subject::Host,
             since: at(since),
-            figures_at: Instant::default(),
             until: Some(at(since + 5)),
-            value: 0.0,
-            threshold: 0.0,
-            unit: "ratio",
-            sentence: String::new(),
-            evidence: Vec::new(),
-            next: Vec::new(),
-            explained_share: 0.0,
-            cgroup_name: None,
-            follows_from: None,
+            ..synthetic::finding(Kind::SaturatedCore, severity, Subject::Host)
         };
         let time = TimeAxis::new(at(0), at(86_400), false, TimeZone::UTC);
         let bars_of = |all: &[Finding]| bars(&all.iter().collect::<Vec<_>>(), &time);

@@ -193,24 +193,17 @@ mod tests {
     use super::*;
     use crate::ids::{CgroupId, DiskId, TaskId};
     use crate::sample::{Instant, Name};
+    use crate::synthetic;
 
     fn finding(subject: Subject, evidence: Vec<Evidence>) -> Finding {
         Finding {
-            kind: Kind::DiskLatency,
-            severity: Severity::Warning,
-            subject,
             since: Instant { realtime_ns: 1_800_000_000_123_456_789, ..Instant::default() },
-            figures_at: Instant::default(),
-            until: None,
             value: 13.9,
             threshold: 3.0,
-            unit: "ratio",
             sentence: "sdb \"writes\"\u{1b}[31m".to_owned(),
             evidence,
-            next: Vec::new(),
             explained_share: 0.5,
-            cgroup_name: None,
-            follows_from: None,
+            ..synthetic::finding(Kind::DiskLatency, Severity::Warning, subject)
         }
     }
 

@@ -73,6 +73,7 @@ mod tests {
     use crate::findings::{Kind, Subject};
     use crate::ids::TaskId;
     use crate::sample::Name;
+    use crate::synthetic;
 
     fn at(second: u64) -> Instant {
         let ns = second * 1_000_000_000;
@@ -80,22 +81,13 @@ mod tests {
     }
 
     fn finding(name: &str, pid: u32, severity: Severity, explains: f64, since: u64, until: Option<u64>) -> Finding {
+        let subject = Subject::Task { id: TaskId { pid, tid: pid, start_ticks: 0 }, name: Name::from(name) };
         Finding {
-            kind: Kind::SaturatedCore,
-            severity,
-            subject: Subject::Task { id: TaskId { pid, tid: pid, start_ticks: 0 }, name: Name::from(name) },
             since: at(since),
-            figures_at: Instant::default(),
             until: until.map(at),
-            value: 0.0,
-            threshold: 0.0,
-            unit: "ratio",
             sentence: format!("{name} {since}"),
-            evidence: Vec::new(),
-            next: Vec::new(),
             explained_share: explains,
-            cgroup_name: None,
-            follows_from: None,
+            ..synthetic::finding(Kind::SaturatedCore, severity, subject)
         }
     }
 

@@ -6,15 +6,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use crate::synthetic::{cpu_times, disk, host, nic, operations, sample, traffic};
+use crate::synthetic::{cgroup_id, cpu_times, disk, host, latency_bucket, nic, operations, sample, traffic};
 use stalltop::app::evaluation::SampleEvaluator;
 use stalltop::baseline::Baselines;
 use stalltop::findings::Evaluator;
-use stalltop::ids::{CgroupId, CgroupVersion, DiskId};
+use stalltop::ids::DiskId;
 use stalltop::recording::Replayer;
 use stalltop::report::openmetrics::names::METRICS;
 use stalltop::report::openmetrics::{Exporter, Format, MetricFamily, SamplingStatus, Value, encode};
-use stalltop::sample::block_io::{BlockIo, LatencyBucket};
+use stalltop::sample::block_io::BlockIo;
 use stalltop::sample::cgroup::{Cgroup, CgroupPressure};
 use stalltop::sample::disk::Operation;
 use stalltop::sample::pressure::{Stall, StallLine};
@@ -207,7 +207,7 @@ pub fn exported_of_huge_machine() -> Vec<Vec<MetricFamily>> {
             let sent = traffic(second * u64::from(number), second);
             machine = machine.nic(nic(number + 1, name.as_str()).rx(traffic(second * 1000, second)).tx(sent).speed_mbps(1000));
             let counter = Some(Counter(second * 1_000_000));
-            let mut group = Cgroup::new(CgroupId { version: CgroupVersion::V2, path: format!("/{name}").as_str().into() });
+            let mut group = Cgroup::new(cgroup_id(&format!("/{name}")));
             (group.quota_us, group.period_us) = (Some(20_000), Some(100_000));
             (group.usage_ns, group.throttled_ns) = (counter, counter);
             group.pressure = CgroupPressure {
@@ -222,15 +222,7 @@ pub fn exported_of_huge_machine() -> Vec<Vec<MetricFamily>> {
         let disks = (0..500).map(|minor| DiskId { major: 8, minor });
         let of_disk = |disk| {
             let each = [(Operation::Read, 60), (Operation::Read, 110), (Operation::Write, 70), (Operation::Flush, 90)];
-            each.map(|(operation, bucket)| LatencyBucket {
-                disk,
-                operation,
-                bucket,
-                completed: Counter(second * u64::from(bucket)),
-                sequential: Counter(0),
-                queued: Counter(0),
-                on_device: Counter(0),
-            })
+            each.map(|(operation, bucket)| latency_bucket(disk, operation, bucket, second * u64::from(bucket)))
         };
         let requests = BlockIo { since_boottime_ns: 1, buckets: disks.flat_map(of_disk).collect() };
         let line = StallLine { total_us: Counter(second * 1000), ..StallLine::default() };

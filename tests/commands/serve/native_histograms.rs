@@ -24,7 +24,7 @@ use stalltop::units::Counter;
 use crate::prometheus_server::Prometheus;
 use crate::serve::metrics::{RECORDINGS, exported, exported_of_huge_machine, has_promtool};
 use crate::serve::server::{PATIENCE, Server};
-use crate::synthetic::{cpu_times, disk, host, operations, sample};
+use crate::synthetic::{cpu_times, disk, host, latency_bucket, operations, sample};
 
 const NAME: &str = "stalltop_disk_request_duration_seconds";
 const NATIVE: &str = "--enable-feature=native-histograms";
@@ -99,13 +99,8 @@ fn metrics(exporter: &mut Exporter, buckets: &[(u8, u64)]) -> Vec<openmetrics::M
         let reads: u64 = buckets.iter().map(|bucket| bucket.1).sum();
         let machine = sample(second as f64).cpus([times]).disk(disk("vdz").id(8, 16).reads(operations(reads, 4, 1)));
         let bucket = |&(bucket, count): &(u8, u64)| LatencyBucket {
-            disk: DiskId { major: 8, minor: 16 },
-            operation: Operation::Read,
-            bucket,
-            completed: Counter(count),
-            sequential: Counter(0),
-            queued: Counter(0),
             on_device: Counter(count),
+            ..latency_bucket(DiskId { major: 8, minor: 16 }, Operation::Read, bucket, count)
         };
         let counts = BlockIo { since_boottime_ns: 1, buckets: buckets.iter().map(bucket).collect() };
         machine.with(|sample| sample.block_io = Ok(counts)).shared()

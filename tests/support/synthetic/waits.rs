@@ -1,10 +1,10 @@
-//! Rows of sub-samples that count as wanted: one wait for each wait class.
+//! Synthetic rows of sub-samples that count as wanted, one wait for each wait class: a part of `synthetic`.
 
 use stalltop::ids::TaskId;
 use stalltop::interval::wait_counts::GroupWaits;
 use stalltop::sample::Name;
 use stalltop::sample::task::{RawSyscall, TaskState};
-use stalltop::sample::waits::{BlockedWait, GroupWait, ObservedWait, ThreadWait, WaitClass};
+use stalltop::sample::waits::{BlockedWait, GroupWait, ObservedWait, ThreadWait, WaitClass, WaitQueue};
 
 /// Waits beside the one of each class, whose number is `WaitClass as u32`.
 const OTHER_BLOCKED: u32 = 100;
@@ -94,14 +94,14 @@ pub fn thread(task: TaskId, group: u16, counts: &[(WaitClass, u16)]) -> Vec<Thre
     rows
 }
 
-/// The wait of a thread of group 0 that ten sub-samples saw asleep there.
-pub fn asleep(task: TaskId, comm: &str, wchan: &str) -> BlockedWait {
+/// The wait of a thread of group 0 that ten sub-samples saw blocked, in an unknown place.
+pub fn blocked(task: TaskId, comm: impl Into<Name>) -> BlockedWait {
     BlockedWait {
         task,
         group: 0,
         comm: comm.into(),
-        state: TaskState::Sleeping,
-        wchan: Some(wchan.into()),
+        state: TaskState::Blocked,
+        wchan: None,
         syscall: None,
         seen_count: 10,
         last_sub_sample: 9,
@@ -111,4 +111,14 @@ pub fn asleep(task: TaskId, comm: &str, wchan: &str) -> BlockedWait {
         mount: None,
         file_system: None,
     }
+}
+
+/// The wait of a thread of group 0 that ten sub-samples saw asleep there.
+pub fn asleep(task: TaskId, comm: &str, wchan: &str) -> BlockedWait {
+    BlockedWait { state: TaskState::Sleeping, wchan: Some(wchan.into()), ..blocked(task, comm) }
+}
+
+/// A queue of a group, of threads that wait for no futex.
+pub fn queue(group: u16, wait: u32, seen_count: u32) -> WaitQueue {
+    WaitQueue { group, wait, futex_address: None, seen_count, file: None, lock_holder: None }
 }

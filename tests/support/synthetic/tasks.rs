@@ -1,16 +1,32 @@
-//! Synthetic processes and threads: a part of `synthetic`.
+//! Synthetic processes and threads, and their cgroups: a part of `synthetic`.
 
 use std::sync::Arc;
 
+use stalltop::ids::{CgroupId, CgroupVersion, ProcessId, TaskId};
+use stalltop::sample::cgroup::ContainerName;
+use stalltop::sample::cgroup::owner::ContainerRuntime;
 use stalltop::sample::task::{Process, ProcessFacts, Schedstat, TaskIo, TaskState, Thread, WaitState};
 use stalltop::sample::{Absent, Name};
 use stalltop::units::Counter;
+
+/// Tasks start right after the boot, unless a test says otherwise.
+const START_TICKS: u64 = 1;
+
+/// A process that `process` makes.
+pub fn process_id(pid: u32) -> ProcessId {
+    ProcessId { pid, start_ticks: START_TICKS }
+}
+
+/// A thread that `thread` makes.
+pub fn task_id(pid: u32, tid: u32) -> TaskId {
+    TaskId { pid, tid, start_ticks: START_TICKS }
+}
 
 /// A sleeping thread that has never run.
 pub fn thread(tid: u32, comm: impl Into<Name>) -> ThreadBuilder {
     ThreadBuilder(Thread {
         tid,
-        start_ticks: 1,
+        start_ticks: START_TICKS,
         comm: comm.into(),
         state: TaskState::Sleeping,
         processor: 0,
@@ -73,7 +89,7 @@ impl From<ThreadBuilder> for Thread {
 pub fn process(pid: u32, comm: impl Into<Name>) -> ProcessBuilder {
     ProcessBuilder(Process {
         pid,
-        start_ticks: 1,
+        start_ticks: START_TICKS,
         ppid: u32::from(pid > 1),
         uid: 0,
         comm: comm.into(),
@@ -145,5 +161,22 @@ impl From<ProcessBuilder> for Process {
 impl From<ProcessBuilder> for Arc<Process> {
     fn from(builder: ProcessBuilder) -> Arc<Process> {
         Arc::new(builder.0)
+    }
+}
+
+/// A cgroup of version 2.
+pub fn cgroup_id(path: &str) -> CgroupId {
+    CgroupId { version: CgroupVersion::V2, path: path.into() }
+}
+
+/// The name of a container of Docker, in no pod.
+pub fn docker_name(id: impl Into<Name>, name: impl Into<Name>) -> ContainerName {
+    ContainerName {
+        id: id.into(),
+        runtime: ContainerRuntime::Docker,
+        name: name.into(),
+        pod_uid: None,
+        pod: None,
+        namespace: None,
     }
 }

@@ -1,0 +1,111 @@
+//! Owners of the locks of a scenario, what they do themselves, and threads that wait for a remote host.
+
+use std::net::SocketAddr;
+
+use stalltop::ids::TaskId;
+use stalltop::sample::Name;
+use stalltop::sample::task::{RawSyscall, TaskState};
+use stalltop::sample::waits::{BlockedWait, KernelLockOwner, LockOwner, OwnerField, OwnerPeer, SocketWaiter, WaitClass, Waits};
+
+use super::SUB_SAMPLES;
+use super::devices::disk_id;
+use super::tasks::group_index;
+use crate::format::Phase;
+use crate::synthetic;
+
+/// The number of futex(2) on x86_64
+const FUTEX: i64 = 202;
+
+pub(super) fn add_owners(phase: &Phase, waits: &mut Waits) {
+    for (process, owner) in phase.process.iter().flat_map(|process| process.owner.iter().map(move |owner| (process, owner))) {
+        let group = group_index(process, &waits.groups);
+        let seen = owner.sub_samples.map_or(SUB_SAMPLES, u32::from);
+        let task = synthetic::task_id(owner.pid.unwrap_or(process.pid), owner.tid);
+        let futex_of_owner = owner.waits_for.filter(|_| owner.field.is_none());
+        let wait = BlockedWait {
+            group,
+            state: TaskState::from_stat_char(owner.state.as_bytes()[0]),
+            wchan: owner.channel.as_deref().map(Name::from),
+            syscall: syscall(futex_of_owner, owner.call),
+            seen_count: seen as u16,
+            last_sub_sample: SUB_SAMPLES as u16 - 1,
+            ..synthetic::waits::blocked(task, owner.name.as_deref().unwrap_or(process.name.as_str()))
+        };
+        if let Some(remote) = &owner.remote {
+            let remote = remote.parse().expect("address and port of the remote host");
+            waits.socket_waiters.push(socket_waiter(task, group, remote));
+        }
+        if let Some(peer) = &owner.peer {
+            let row = OwnerPeer { owner: task, peer: peer.pid, is_pipe: peer.pipe, may_answer: !peer.only_sends };
+            waits.owner_peers.push(row);
+            let of_peer = phase.process.iter().find(|process| process.pid == peer.pid);
+            waits.peer_waits.push(BlockedWait {
+                task: synthetic::task_id(peer.pid, peer.pid),
+                comm: of_peer.map_or_else(Name::default, |process| Name::from(process.name.as_str())),
+                state: TaskState::from_stat_char(peer.state.as_bytes()[0]),
+                wchan: peer.channel.as_deref().map(Name::from),
+                syscall: syscall(peer.waits_for, peer.call),
+                disk: peer.disk.as_deref().map(|name| disk_id(phase, name)),
+                file: peer.file.as_deref().map(Name::from),
+                ..wait.clone()
+            });
+        }
+        let waiters = owner.waiters * seen;
+        let Some(field) = &owner.field else {
+            waits.lock_owners.push(LockOwner {
+                group,
+                futex_address: owner.lock,
+                is_shared: false,
+                field: OwnerField::GlibcMutex,
+                waiters,
+                owner: wait,
+                kernel_lock: owner.kernel_lock,
+            });
+            continue;
+        };
+        waits.kernel_lock_readings = SUB_SAMPLES;
+        waits.kernel_lock_owners.push(KernelLockOwner {
+            group,
+            lock: owner.lock as u32,
+            field: match field.as_str() {
+                "mutex" => OwnerField::KernelMutex,
+                "semaphore" => OwnerField::KernelSemaphore,
+                "writer" => OwnerField::KernelWriter,
+                "reader" => OwnerField::KernelReader,
+                other => panic!("no owner field {other}"),
+            },
+            waiters,
+            waits_for: owner.waits_for.map(|lock| lock as u32),
+            owner: wait,
+        });
+    }
+}
+
+/// The call of a thread that waits for a futex lock at this address, or else the call with this number.
+fn syscall(lock: Option<u64>, number: Option<i64>) -> Option<RawSyscall> {
+    let futex = lock.map(|lock| RawSyscall { number: FUTEX, arguments: [lock, 0x80, 2] });
+    futex.or(number.map(|number| RawSyscall { number, arguments: [0; 3] }))
+}
+
+/// Threads that wait for the answer of a remote host.
+pub(super) fn add_socket_waiters(phase: &Phase, waits: &mut Waits) {
+    for process in &phase.process {
+        for queue in process.queue.iter().filter(|queue| queue.kind == "remote") {
+            let group = group_index(process, &waits.groups);
+            let remote = queue.file.as_deref().and_then(|file| file.parse().ok()).expect("address and port of the remote host");
+            for at in 0..queue.threads {
+                assert_eq!(queue.at_one, queue.threads, "one remote host");
+                let task = synthetic::task_id(process.pid, 60_000 + u32::from(at));
+                waits.threads.extend(synthetic::waits::thread(task, group, &[(WaitClass::Net, 10)]));
+                waits.socket_waiters.push(socket_waiter(task, group, remote));
+            }
+        }
+    }
+    waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
+    waits.socket_waiters.sort_by_key(|waiter| waiter.task);
+}
+
+/// A thread of a client that sent its request 100 ms ago, and has received nothing for 200 ms.
+fn socket_waiter(task: TaskId, group: u16, remote: SocketAddr) -> SocketWaiter {
+    SocketWaiter { task, group, remote, local_port_listens: false, last_data_sent_ms: 100, last_data_received_ms: 200 }
+}
