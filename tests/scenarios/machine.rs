@@ -688,8 +688,78 @@ fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWait> {
         let seen = [(WaitClass::Lock, 9), (WaitClass::Timer, 1)];
         (0..process.turns).flat_map(move |at| synthetic::waits::thread(task(at), group_index(process, groups), &seen))
     });
-    let mut rows: Vec<ThreadWait> = rows.chain(asleep).chain(turns).collect();
+    let on_storage = phase.process.iter().flat_map(|process| {
+        let task = |at| TaskId { pid: process.pid, tid: process.pid + at, start_ticks: 1 };
+        let seen = [(WaitClass::Disk, 10)];
+        (0..process.seen_on_storage).flat_map(move |at| synthetic::waits::thread(task(at), group_index(process, groups), &seen))
+    });
+    let mut rows: Vec<ThreadWait> = rows
+        .chain(on_storage)
+        .chain(asleep)
+        .chain(turns)
+        .chain(beside_storage(phase, groups))
+        .chain(running_siblings(phase, groups))
+        .collect();
     rows.sort_by_key(|row| (row.task, row.wait));
+    rows
+}
+
+/// In groups of several processes: those that run, all sightings of a process as those of one thread.
+fn running_siblings(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWait> {
+    let is_sibling = |process: &&format::Process| {
+        let group = group_index(process, groups);
+        phase.process.iter().filter(|other| group_index(other, groups) == group).count() > 1
+            && !process.waits.running.is_empty()
+    };
+    let siblings = phase.process.iter().filter(is_sibling);
+    siblings
+        .map(|process| {
+            let seen_count = (0..SUB_SAMPLES as usize).map(|at| process.waits.running[at % process.waits.running.len()]).sum();
+            let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
+            ThreadWait { task, wait: WaitClass::Running as u32, group: group_index(process, groups), seen_count }
+        })
+        .collect()
+}
+
+/// In groups with threads that may wait for a lock, by inference, and threads on storage: each of them, in one sub-sample on storage if
+/// they take turns there.
+fn beside_storage(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWait> {
+    let mut rows = Vec::new();
+    for process in &phase.process {
+        let group = group_index(process, groups);
+        let of_group = || phase.process.iter().filter(|other| group_index(other, groups) == group);
+        let storage: u16 = of_group().map(|other| other.waits.storage).sum();
+        let by_call = |waits: &format::Waits| if waits.private { waits.lock_by_call } else { 0 };
+        let crowd: u16 = of_group().map(|other| other.waits.lock_by_inference + by_call(&other.waits)).sum();
+        let waits = &process.waits;
+        let times = waits.storage_times.unwrap_or(10);
+        if storage == 0 || crowd == 0 {
+            continue;
+        }
+        let takes_turns = waits.lock_by_inference > 0 && !waits.no_turns;
+        for at in 0..u32::from(waits.storage) {
+            let task = TaskId { pid: process.pid, tid: process.pid + 50_000 + at, start_ticks: 1 };
+            if !takes_turns {
+                rows.extend(synthetic::waits::thread(task, group, &[(WaitClass::Disk, times)]));
+            }
+        }
+        for at in 0..u32::from(waits.lock_by_inference) {
+            let task = TaskId { pid: process.pid, tid: process.pid + 60_000 + at, start_ticks: 1 };
+            let turn = u16::from(takes_turns && at < u32::from(times));
+            rows.extend(synthetic::waits::thread(task, group, &[(WaitClass::Disk, turn)]));
+            let of_queue = lock_queues(phase).find(|(_, other, queue)| other.pid == process.pid && queue.kind == "rust-mutex");
+            let wait = match of_queue {
+                Some((id, ..)) => id,
+                None if waits.private => synthetic::waits::PRIVATE_FUTEX,
+                None => WaitClass::Futex as u32,
+            };
+            rows.push(ThreadWait { task, wait, group, seen_count: 10 - turn });
+        }
+        for at in 0..u32::from(by_call(waits)) {
+            let task = TaskId { pid: process.pid, tid: process.pid + 70_000 + at, start_ticks: 1 };
+            rows.push(ThreadWait { task, wait: synthetic::waits::MUTEX, group, seen_count: 10 });
+        }
+    }
     rows
 }
 
@@ -818,6 +888,7 @@ fn add_queues(phase: &Phase, waits: &mut Waits) {
         let (state, wchan, syscall) = match queue.kind.as_str() {
             "mutex" => (TaskState::Sleeping, "futex_do_wait", futex(0x80, 2)),
             "futex" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 0)),
+            "rust-mutex" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 2)),
             "file-lock" => (TaskState::Sleeping, "locks_lock_inode_wait", None),
             "kernel-lock" => (TaskState::Blocked, "rwsem_down_write_slowpath", queue.call.map(call)),
             "storage" => (TaskState::Blocked, "folio_wait_bit_common", queue.call.map(call)),
@@ -974,16 +1045,22 @@ fn rows(phase: &Phase, groups: &[GroupId], sub_sample: u32) -> Vec<GroupWait> {
         };
         let by_futex_call = waits.lock_by_call - waits.file_lock - queued(&["mutex", "kernel-lock"]);
         rows.push(synthetic::waits::mutex(group_index(process, groups), by_futex_call));
+        let is_on_storage = sub_sample < u32::from(waits.storage_times.unwrap_or(10));
+        let inferred = waits.lock_by_inference - queued(&["futex", "rust-mutex"]);
+        if waits.private {
+            let (group, wait) = (group_index(process, groups), synthetic::waits::PRIVATE_FUTEX);
+            rows.push(GroupWait { group, wait, active: true, threads: inferred, at_shared_address: 0 });
+        }
         rows.extend(synthetic::waits::group(&GroupWaits {
             group: group_index(process, groups),
             running: waits.running.get(sub_sample as usize % waits.running.len().max(1)).copied().unwrap_or(0),
-            storage: waits.storage - queued(&["storage"]),
+            storage: if is_on_storage { waits.storage - queued(&["storage"]) } else { 0 },
             aio: waits.aio,
             memory: waits.memory,
             other_blocked: waits.other + waits.hidden,
             hidden_blocked: waits.hidden,
             lock_contended: waits.file_lock - queued(&["file-lock"]),
-            lock_inferred: waits.lock_by_inference - queued(&["futex"]),
+            lock_inferred: if waits.private { 0 } else { inferred },
             ipc_peer: waits.peer,
             file_lock: waits.file_lock - queued(&["file-lock"]),
             ..GroupWaits::default()
