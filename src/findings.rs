@@ -22,6 +22,7 @@ mod headline;
 mod hung_kernel_threads;
 mod hung_threads;
 mod kernel_thread_tracker;
+mod low_priority;
 mod network_scope;
 mod network_state;
 mod next_steps;

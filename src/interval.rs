@@ -47,6 +47,7 @@ pub mod runnable;
 pub mod server_connections;
 pub mod short_lived;
 pub mod statistics;
+mod storage_turns;
 pub mod stuck_servers;
 pub mod task;
 pub mod task_activity;
@@ -145,7 +146,8 @@ impl Interval {
         }
         let monotonic = newer.at.monotonic_ns.saturating_sub(older.at.monotonic_ns) as f64 / 1e9;
         let wait_counts = wait_counts::WaitCounts::new(host, &newer.waits);
-        let tasks = task::TaskSpan::between(host, older, newer, &wait_counts, older_totals);
+        let turns = storage_turns::StorageTurns::new(host, older, newer, &wait_counts);
+        let tasks = task::TaskSpan::between(host, older, newer, (&wait_counts, &turns), older_totals);
         let online = newer.cpu.as_ref().ok().map(|cpu| cpu.cpus.len() as f64);
         let seen = tasks.as_ref().and_then(|tasks| tasks.busy_cpus);
         let max_cpus = online.zip(seen).map(|(online, seen)| (online - seen).max(0.0));
@@ -169,6 +171,7 @@ impl Interval {
             blocked_threads: &blocked_threads,
             wait_counts: &wait_counts,
             locks: &locks,
+            turns: &turns,
         };
         let idle_blocked = idle_blocked::IdleBlocked::between(host, older, newer, &spans);
         Some(Interval {

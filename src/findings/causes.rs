@@ -10,6 +10,7 @@ use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
 use super::hung_threads::hung_threads;
 use super::page_waits::waits_for_page;
 use super::rule_context::RuleContext;
+use super::rules::waits_for_thaw;
 use super::server_causes::{is_behind_kernel_lock, namespace, servers_of, stops_process};
 use crate::ids::cpu_list::parse_cpu_list;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
@@ -107,6 +108,10 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
         (Kind::HungTask, Kind::DiskStalled) => {
             disk(&cause.subject).is_some_and(|device| may_hang_on_device(context, &finding.subject, device))
         }
+        (Kind::HungTask, Kind::KernelLockContention) => {
+            let locks = blocked.and_then(|blocked| blocked.kernel_locks.as_ref());
+            locks.is_some_and(|locks| subject_group(context, &finding.subject).is_some_and(|id| waits_for_thaw(locks, &id)))
+        }
         (Kind::DiskLatency | Kind::DiskBusyNotSaturated, Kind::IoThrottled) => {
             disk(&finding.subject).is_some_and(|device| is_limited_below(context, cause, device))
         }
@@ -192,6 +197,15 @@ fn may_hang_on_device(context: &RuleContext, hung: &Subject, device: DiskId) -> 
         None => !thread.is_non_block_storage(),
     };
     context.interval.blocked_threads.iter().any(|thread| is_subject(thread) && may_wait(thread))
+}
+
+/// The group of a thread or process.
+fn subject_group(context: &RuleContext, subject: &Subject) -> Option<GroupId> {
+    match subject {
+        Subject::Task { id, .. } => Some(context.process(id.pid)?.group()),
+        Subject::Group { id, .. } => Some(id.clone()),
+        _ => None,
+    }
 }
 
 /// Whether the I/O limit that is used up is that of a device below this one (dm, md), whose latency then includes it.

@@ -32,15 +32,16 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
     })
 }
 
-/// Whether requests to `above` are, or become, requests to `device` (dm, md).
+/// Whether requests to `above` are, or become, requests to `device` (dm, md, loop).
 pub fn leads_to_device(interval: &Interval, above: DiskId, device: DiskId) -> bool {
     with_lower_devices(interval, above).contains(&device)
 }
 
-/// The same, or may become: the device below a loop device's file is not known.
+/// The same, or may become: the device below a loop device's file is not always known.
 pub fn may_lead_to_device(interval: &Interval, above: DiskId, device: DiskId) -> bool {
     let below = with_lower_devices(interval, above);
-    below.contains(&device) || below.iter().any(|&id| is_loop(interval, id)) && !is_loop(interval, device)
+    let is_of_unknown = |&id: &DiskId| is_loop(interval, id).is_some_and(|is_known| !is_known);
+    below.contains(&device) || below.iter().any(is_of_unknown) && is_loop(interval, device).is_none()
 }
 
 /// Stacked devices are followed down to this depth.
@@ -57,7 +58,8 @@ fn devices_below(interval: &Interval, id: DiskId, depth: u32) -> Vec<DiskId> {
     std::iter::once(id).chain(slaves.flat_map(|&slave| devices_below(interval, slave, depth - 1))).collect()
 }
 
-fn is_loop(interval: &Interval, id: DiskId) -> bool {
-    let disk = interval.newer.disks.as_ref().ok().and_then(|disks| find_disk(disks, id));
-    disk.is_some_and(|disk| disk.facts.backing_file.is_some())
+/// Of a loop device: whether the device with its file is known.
+fn is_loop(interval: &Interval, id: DiskId) -> Option<bool> {
+    let disk = interval.newer.disks.as_ref().ok().and_then(|disks| find_disk(disks, id))?;
+    disk.facts.backing_file.is_some().then_some(!disk.facts.slaves.is_empty())
 }

@@ -166,6 +166,9 @@ fn group_name(group: &BlockedGroup) -> String {
 fn describe_waiters(evaluation: &Evaluation, group: &BlockedGroup) -> String {
     let on_storage = group.storage + group.hidden;
     let behind = group.behind_lock() + group.behind_ipc_peer;
+    // Most of them may wait for work instead.
+    let basis = if group.lock_inferred > behind * MAX_UNSAID_INFERENCE { " (by inference)" } else { "" };
+    let waiting = |threads: f64| format!("{}{basis}", plural(threads, "thread waits", "threads wait"));
     let device = group.holder_device.map(|(device, _)| disk_name(&evaluation.interval, device));
     let ends: Vec<(f64, String)> = [
         (on_storage, storage_words(evaluation, group, device.as_deref())),
@@ -194,9 +197,8 @@ fn describe_waiters(evaluation: &Evaluation, group: &BlockedGroup) -> String {
     ends.fold(first, |words, (threads, place)| format!("{words} and {} {place}", count(threads)))
 }
 
-fn waiting(threads: f64) -> String {
-    plural(threads, "thread waits", "threads wait")
-}
+/// Share of the threads behind a lock that are so by inference up to which a headline does not say it. docs/metrics.md, "Fixed thresholds".
+const MAX_UNSAID_INFERENCE: f64 = 0.5;
 
 /// `in fdatasync, pg_wal on loop0`
 fn storage_words(evaluation: &Evaluation, group: &BlockedGroup, device: Option<&str>) -> String {

@@ -45,6 +45,7 @@ use crate::findings::rules::network::send_blocked::SEND_BLOCKED;
 use crate::findings::rules::network::syn_queue_overflow::SYN_QUEUE_OVERFLOW;
 use crate::findings::rules::network::tcp_retransmits::TCP_RETRANSMITS;
 use crate::findings::rules::network::udp_overflow::UDP_OVERFLOW;
+pub use blocked_tasks::kernel_lock_contention::waits_for_thaw;
 pub use cpu::cpu_throttled::begins_with_idle_host;
 
 /// All rules, in the order of `Kind`.

@@ -22,6 +22,7 @@ use crate::interval::lock_holders::holder_of_group;
 use crate::interval::locks::LockSpans;
 use crate::interval::pressure::PressureSpan;
 use crate::interval::server_connections::waiting_connections;
+use crate::interval::storage_turns::StorageTurns;
 use crate::interval::task::TaskSpan;
 use crate::interval::wait_counts::{GroupWaits, WaitCounts};
 use crate::interval::wait_queues::wait_queues;
@@ -88,11 +89,12 @@ pub(super) struct Spans<'a> {
     pub blocked_threads: &'a [BlockedThread],
     pub wait_counts: &'a WaitCounts,
     pub locks: &'a LockSpans,
+    pub turns: &'a StorageTurns,
 }
 
 impl IdleBlocked {
     pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, spans: &Spans<'_>) -> Option<IdleBlocked> {
-        let Spans { cpu, tasks, pressure, disks, blocked_threads, wait_counts, locks } = *spans;
+        let Spans { cpu, tasks, pressure, disks, blocked_threads, wait_counts, locks, turns } = *spans;
         let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
         let weighted: Vec<WeightedSubSample> = weighted_sub_samples(host.ticks_per_second as f64, older, newer, cpus);
         let whole: f64 = weighted.iter().map(|entry| entry.seconds).sum();
@@ -100,8 +102,13 @@ impl IdleBlocked {
             return None;
         }
         let ipc_peers = IpcPeers::new(&newer.waits, wait_counts);
-        let holders = Holders { futex: &locks.futex_holders, kernel: &locks.kernel_holders };
-        let conditions = GroupConditions::new(older, newer, (wait_counts, &weighted), disks, (&ipc_peers, holders));
+        let holders = Holders {
+            futex: &locks.futex_holders,
+            kernel: &locks.kernel_holders,
+            event_waiter_shares: &locks.event_waiter_shares,
+        };
+        let conditions =
+            GroupConditions::new(older, newer, (wait_counts, &weighted), disks, (&ipc_peers, holders, turns), blocked_threads);
         let mut result =
             IdleBlocked { sub_samples: u32::try_from(weighted.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
         let mut groups: Vec<Option<BlockedGroup>> = vec![None; newer.waits.groups.len()];

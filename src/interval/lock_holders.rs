@@ -94,6 +94,29 @@ pub fn futex_lock_holders(graph: &LockGraph, waits: &Waits, counts: &WaitCounts,
     holders_by_group(graph, &deadlocked, is_blocked, |group| contended_sightings(waits, counts, group) / sub_samples)
 }
 
+/// By index into `Waits::groups`: share of the threads in contended futexes whose lock names a holder at the end of whose chain a thread
+/// waits for an event: a leader that waits for work, and its followers.
+pub fn event_waiter_shares(graph: &LockGraph, waits: &Waits, counts: &WaitCounts, deadlocks: &[Deadlock]) -> Vec<f64> {
+    let mut shares = vec![0.0; waits.groups.len()];
+    if graph.owners.is_empty() {
+        return shares;
+    }
+    let deadlocked = deadlocked_threads(deadlocks);
+    for owner in graph.owners.iter().filter(|owner| !owner.field.is_of_kernel()) {
+        let ChainEnd::Holder(path) = graph.chain_end(owner, &deadlocked) else { continue };
+        if path.last().map_or(owner.activity, |end| end.activity) == HolderActivity::Event
+            && let Some(waiters) = shares.get_mut(usize::from(owner.group))
+        {
+            *waiters += owner.waiters;
+        }
+    }
+    let sub_samples = waits.sub_samples.len().max(1) as f64;
+    for (group, share) in (0_u16..).zip(&mut shares).filter(|(_, share)| **share > 0.0) {
+        *share = (*share * sub_samples / contended_sightings(waits, counts, group).max(1.0)).min(1.0);
+    }
+    shares
+}
+
 /// Holders of locks inside the kernel: one entry a group; sorted by group.
 pub fn kernel_lock_holders(graph: &LockGraph, counts: &WaitCounts, deadlocks: &[Deadlock]) -> Vec<LockHolder> {
     let sub_samples = counts.sub_samples.len().max(1) as f64;

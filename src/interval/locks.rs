@@ -4,7 +4,7 @@ use super::blocked_threads::BlockedThread;
 use super::deadlocks::{Deadlock, deadlocks};
 use super::file_lock_queues::{FileLockQueue, file_lock_queues};
 use super::lock_graph::LockGraph;
-use super::lock_holders::{LockHolder, futex_lock_holders, kernel_lock_holders};
+use super::lock_holders::{LockHolder, event_waiter_shares, futex_lock_holders, kernel_lock_holders};
 use super::mutex_queues::{MutexQueue, mutex_queues};
 use super::wait_counts::WaitCounts;
 use crate::sample::{Host, Sample};
@@ -14,6 +14,8 @@ use crate::sample::{Host, Sample};
 pub struct LockSpans {
     /// Holders of futex locks, as the locks name them; sorted by group
     pub futex_holders: Vec<LockHolder>,
+    /// By index into `Waits::groups`: share of the threads in contended futexes whose holder waits for an event
+    pub event_waiter_shares: Vec<f64>,
     /// Holders of locks inside the kernel, as the locks name them; sorted by group
     pub kernel_holders: Vec<LockHolder>,
     /// Threads that wait for each other's locks
@@ -30,6 +32,7 @@ impl LockSpans {
         let deadlocks = deadlocks(&graph, newer);
         let futex_holders = futex_lock_holders(&graph, &newer.waits, counts, &deadlocks);
         LockSpans {
+            event_waiter_shares: event_waiter_shares(&graph, &newer.waits, counts, &deadlocks),
             kernel_holders: kernel_lock_holders(&graph, counts, &deadlocks),
             file_lock_queues: file_lock_queues(newer, counts, blocked_threads),
             mutex_queues: mutex_queues(newer, counts, &futex_holders),

@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use super::new_tasks::IntervalStart;
 use super::pairing::SortedCursor;
 use crate::ids::{CpuId, ProcessId, TaskId};
+use crate::interval::storage_turns::StorageTurns;
 use crate::interval::wait_counts::{ThreadWaits, WaitCounts};
 use crate::sample::task::{Process, Scheduling, TaskState, Tasks};
 use crate::sample::waits::WaitClass;
@@ -180,7 +181,7 @@ impl TaskSpan {
         host: &Host,
         older: &Sample,
         newer: &Sample,
-        wait_counts: &WaitCounts,
+        (wait_counts, turns): (&WaitCounts, &StorageTurns),
         totals: Option<&ProcessTotals>,
     ) -> Option<TaskSpan> {
         let now = newer.tasks.as_ref().ok()?;
@@ -196,6 +197,7 @@ impl TaskSpan {
             interval_start: older.tasks.is_ok().then(|| IntervalStart::new(host, older)),
             groups_on_storage: wait_counts
                 .groups_on_storage(newer.waits.groups.len(), wait_counts.sub_samples.iter().map(|_| 1.0)),
+            turns,
             io_in_flight: wait::has_io_in_flight(newer),
         };
         let mut span = TaskSpan { delays_counted: builder.delays_counted(), ..TaskSpan::default() };
@@ -249,6 +251,8 @@ struct TaskSpanBuilder<'a> {
     interval_start: Option<IntervalStart>,
     /// By index into `Waits::groups`: whether it has a thread on storage
     groups_on_storage: Vec<bool>,
+    /// Which threads in futexes may wait for a thread on storage
+    turns: &'a StorageTurns,
     /// Whether some device has requests in flight: otherwise a wait for asynchronous completions is idle. `None` if that is unknown
     io_in_flight: Option<bool>,
 }

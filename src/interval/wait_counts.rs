@@ -9,6 +9,7 @@ use crate::sample::Host;
 use crate::sample::Name;
 use crate::sample::task::TaskState;
 use crate::sample::waits::class::{HeldOnStorage, KernelLock, strip_compiler_suffix};
+use crate::sample::waits::syscall::is_shared_operation;
 use crate::sample::waits::{FutexWait, GroupWait, ObservedWait, OwnerField, Syscall, WaitClass, Waits, class};
 use crate::units::reaches_threshold;
 
@@ -51,6 +52,8 @@ pub struct GroupWaits {
     pub lock_contended: u16,
     /// In a futex or semaphore wait that may be for a lock; only active threads
     pub lock_inferred: u16,
+    /// Part of `lock_inferred`: several at one address, in the futex call of a contended mutex of Rust
+    pub lock_likely: u16,
     /// Asleep in a pipe or socket; only active threads
     pub ipc_peer: u16,
     /// Part of `lock_contended`: in a lock of a file (flock, fcntl)
@@ -96,6 +99,8 @@ pub struct ClassifiedWait {
     pub class: WaitClass,
     pub futex: Option<FutexWait>,
     pub has_timeout: bool,
+    /// Whether it is a futex call on memory of its process alone
+    pub is_private_futex: bool,
     pub is_file_lock: bool,
     /// Of a wait for a lock inside the kernel
     pub held_on_storage: HeldOnStorage,
@@ -104,7 +109,7 @@ pub struct ClassifiedWait {
 }
 
 impl ClassifiedWait {
-    fn new(wait: &ObservedWait, host: &Host) -> ClassifiedWait {
+    pub(super) fn new(wait: &ObservedWait, host: &Host) -> ClassifiedWait {
         let machine = host.machine.as_bytes();
         let class = wait.class(machine);
         let in_file_lock = || wait.wchan.as_ref().is_some_and(|wchan| class::is_file_lock(wchan.as_bytes()));
@@ -113,6 +118,8 @@ impl ClassifiedWait {
             class,
             futex: wait.futex_wait(machine),
             has_timeout: wait.has_timeout,
+            is_private_futex: wait.futex_wait(machine).is_some()
+                && wait.syscall.is_some_and(|call| !is_shared_operation(call.arguments[1])),
             is_file_lock: class == WaitClass::Lock && in_file_lock(),
             held_on_storage: held_on_storage(wait.wchan.as_ref()),
             in_memory_map: wait.syscall.is_some_and(|call| {
@@ -256,7 +263,12 @@ impl GroupWaits {
             }
             (TaskState::Blocked, _) => &mut self.other_blocked,
             (TaskState::Sleeping, WaitClass::Aio) => &mut self.aio,
-            (TaskState::Sleeping, WaitClass::Futex) if row.active => &mut self.lock_inferred,
+            (TaskState::Sleeping, WaitClass::Futex) if row.active => {
+                if let Some(FutexWait::LikelyMutex { .. }) = wait.futex {
+                    self.lock_likely = self.lock_likely.saturating_add(row.at_shared_address);
+                }
+                &mut self.lock_inferred
+            }
             (TaskState::Sleeping, WaitClass::Pipe | WaitClass::Net) if row.active => &mut self.ipc_peer,
             _ => return,
         };

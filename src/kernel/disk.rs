@@ -138,9 +138,8 @@ impl DiskReader {
 
     /// Reads the requests in flight now, for sub-samples. Which devices are partitions is known from the last sample.
     ///
-    /// A request to a stacked device (dm, md) is in flight there and in the device below it, or only in the stacked one while
-    /// the mapper holds it back: the larger of the two sums is returned. A loop device has no device below it in sysfs, so its
-    /// requests may be counted twice.
+    /// A request to a stacked device (dm, md, loop) is in flight there and in the device below it, or only in the stacked one while
+    /// the mapper holds it back: the larger of the two sums is returned.
     pub fn in_flight(&mut self, root: &Root) -> Reading<u32> {
         self.in_flight = None;
         self.file.read(root, &mut self.buffer)?;
@@ -240,5 +239,37 @@ mod tests {
         let mut gone = DiskReader::default();
         assert!(gone.sample(&root).is_err());
         assert_eq!((gone.is_idle(), gone.last_in_flight()), (false, None));
+    }
+
+    #[test]
+    fn the_device_with_the_file_of_a_loop_device_is_below_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let line = |numbers: &str, name: &str| format!("{numbers} {name} 9 0 0 0 5 0 0 0 1 0 0 1 0 0 0 0 0\n");
+        write(
+            "proc/diskstats",
+            &[line("7 0", "loop0"), line("7 1", "loop1"), line("8 0", "sda"), line("8 1", "sda1")].concat(),
+        );
+        write("proc/self/mountinfo", "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:50 / /mnt/fuse rw - fuse.sshfs host: rw\n");
+        write("sys/class/block/loop0/loop/backing_file", "/images/a.img\n");
+        write("sys/class/block/loop1/loop/backing_file", "/mnt/fuse/b.img\n");
+        write("sys/class/block/sda/dev", "8:0\n");
+        write("sys/class/block/sda1/partition", "1\n");
+        write("sys/devices/sda/dev", "8:0\n");
+        write("sys/devices/sda/sda1/partition", "1\n");
+        std::fs::create_dir_all(folder.path().join("sys/dev/block")).unwrap();
+        std::os::unix::fs::symlink("../../devices/sda/sda1", folder.path().join("sys/dev/block/8:1")).unwrap();
+        let mut disks = DiskReader::default();
+        let sample = disks.sample(&Root::at_directory(folder.path().to_owned())).unwrap();
+        let below =
+            |name: &str| sample.iter().find(|disk| disk.name.as_bytes() == name.as_bytes()).unwrap().facts.slaves.clone();
+        assert_eq!(below("loop0"), [DiskId { major: 8, minor: 0 }], "the whole device");
+        assert_eq!(below("loop1"), [], "a file of a server");
+        assert_eq!(below("sda"), []);
+        assert_eq!(disks.last_in_flight(), Some(2), "a request to loop0 is one of sda");
     }
 }

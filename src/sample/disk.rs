@@ -71,7 +71,7 @@ pub struct DiskFacts {
     /// Its position in the hardware tree: the target of the link /sys/class/block/NAME, below /sys/devices, without the
     /// device's own name. `None` for a virtual device
     pub sysfs_path: Option<Name>,
-    /// The whole devices below this one (dm, md): slaves/
+    /// The whole devices below this one: slaves/ (dm, md); of a loop device the one with its backing file, by mountinfo
     pub slaves: Vec<DiskId>,
     pub partitions: Vec<DiskId>,
     /// Mount points of the device and of its partitions, from mountinfo

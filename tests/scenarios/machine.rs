@@ -6,6 +6,7 @@ mod devices;
 mod growth;
 mod owners;
 mod tasks;
+mod thread_waits;
 mod waits;
 
 use std::collections::BTreeMap;
@@ -24,7 +25,8 @@ use stalltop::sample::waits::{SubSample, Waits};
 use stalltop::sample::{Absent, Instant, Name, Sample};
 use stalltop::units::Counter;
 use tasks::groups;
-use waits::{add_ipc_peers, add_pipes, add_queues, add_tracers, add_unread_connections, add_unread_sockets, queuing, rows};
+use thread_waits::queuing;
+use waits::{add_ipc_peers, add_pipes, add_queues, add_tracers, add_unread_connections, add_unread_sockets, rows};
 
 use crate::format::{self, Case, Phase};
 use crate::network::Network;

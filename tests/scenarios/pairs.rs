@@ -123,6 +123,7 @@ fn merged(a: &Phase, b: &Phase) -> Phase {
     both.pressure.cpu = both.pressure.cpu.max(b.pressure.cpu);
     both.pressure.io = both.pressure.io.max(b.pressure.io);
     both.pressure.memory = both.pressure.memory.max(b.pressure.memory);
+    both.pressure.absent |= b.pressure.absent;
     both.load += b.load;
     both.runnable = both.runnable.zip(b.runnable).map(|(a, b)| a + b);
     both

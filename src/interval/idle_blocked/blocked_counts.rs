@@ -3,15 +3,20 @@
 
 use rustc_hash::FxHashMap;
 
+use super::blocked_group::MIN_BUSY_CONCURRENCY;
 use super::weighted_sub_samples::WeightedSubSample;
+use crate::ids::DiskId;
+use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::interval::ipc_peers::IpcPeers;
 use crate::interval::lock_holders::{HolderActivity, LockHolder};
+use crate::interval::storage_turns::StorageTurns;
 use crate::interval::wait_counts::{GroupWaits, WaitCounts};
 use crate::interval::wait_queues::file_lock_holders;
 use crate::sample::Sample;
+use crate::sample::task::TaskState;
 use crate::sample::waits::WaitClass;
-use crate::sample::waits::class::HeldOnStorage;
+use crate::sample::waits::class::{self, HeldOnStorage};
 use crate::units::Ratio;
 
 /// What the whole interval shows of each group, by index into `Waits::groups`.
@@ -24,6 +29,12 @@ pub struct GroupConditions {
     aio_waiting_share: Vec<f64>,
     /// Share of its threads in contended futexes whose lock names its holder
     known_holder_share: Vec<f64>,
+    /// Share of its threads in contended futexes whose lock names a holder that waits for an event
+    event_waiter_share: Vec<f64>,
+    /// Which threads in futexes may wait for a thread on storage
+    turns: StorageTurns,
+    /// Share of its threads in D in functions that are not known whose file is on a block device with requests in flight
+    unknown_on_device_share: Vec<f64>,
     /// Whether a thread of the group was on storage in a page fault, or in a call that changes the memory map, for enough of the interval
     on_storage_in_memory_map: Vec<bool>,
     /// Whether the lock inside the kernel that its threads wait for is held by a thread on storage; `None` if the holder is not known
@@ -39,6 +50,8 @@ pub struct GroupConditions {
 pub struct Holders<'a> {
     pub futex: &'a [LockHolder],
     pub kernel: &'a [LockHolder],
+    /// `LockSpans::event_waiter_shares`
+    pub event_waiter_shares: &'a [f64],
 }
 
 /// Numbers of threads of one group that count as blocked in one sub-sample.
@@ -50,6 +63,8 @@ pub struct BlockedCounts {
     pub hidden: f64,
     pub lock_contended: f64,
     pub lock_inferred: f64,
+    /// Part of `lock_inferred`: no thread was seen to take its turn on storage
+    pub lock_unconfirmed: f64,
     pub behind_ipc_peer: f64,
 }
 
@@ -63,7 +78,8 @@ impl GroupConditions {
         newer: &Sample,
         (counts, weighted): (&WaitCounts, &[WeightedSubSample]),
         disks: &[DiskSpan],
-        (ipc_peers, holders): (&IpcPeers, Holders),
+        (ipc_peers, holders, turns): (&IpcPeers, Holders, &StorageTurns),
+        blocked_threads: &[BlockedThread],
     ) -> GroupConditions {
         let groups = newer.waits.groups.len();
         let mut seconds = vec![0.0; counts.sub_samples.len()];
@@ -101,6 +117,9 @@ impl GroupConditions {
         }
         GroupConditions {
             known_holder_share,
+            event_waiter_share: holders.event_waiter_shares.to_vec(),
+            turns: turns.clone(),
+            unknown_on_device_share: unknown_on_device_shares(newer, disks, blocked_threads),
             kernel_lock_behind_storage,
             kernel_lock_holder_runs,
             on_storage: counts.groups_on_storage(groups, seconds.iter().copied()),
@@ -172,20 +191,28 @@ impl GroupConditions {
         let behind = self.is_behind_storage(row.group, std::slice::from_ref(row));
         let when = |condition: bool, threads: u16| if condition { f64::from(threads) } else { 0.0 };
         let known = self.known_holder_share.get(usize::from(row.group)).copied().unwrap_or(0.0);
+        let events = self.event_waiter_share.get(usize::from(row.group)).copied().unwrap_or(0.0);
+        let turns = self.turns.group(row.group);
         let elsewhere = if is(&self.file_lock_held_outside) { row.file_lock } else { 0 };
         let kernel = self.behind_kernel_locks(row);
-        let futex = f64::from(row.lock_contended.saturating_sub(elsewhere).saturating_sub(row.kernel_lock));
+        let file = f64::from(row.file_lock.saturating_sub(elsewhere));
+        let futex = f64::from(row.lock_contended.saturating_sub(row.file_lock).saturating_sub(row.kernel_lock));
+        // Idle workers are in the same wait as threads behind a lock, so these count only while a thread of the group is on storage.
+        let guessed = when(row.storage > 0, row.lock_inferred.saturating_sub(row.lock_likely));
+        let unknown = row.other_blocked.saturating_sub(row.hidden_blocked);
+        let on_device = self.unknown_on_device_share.get(usize::from(row.group)).copied().unwrap_or(0.0);
         BlockedCounts {
-            storage: f64::from(row.storage),
+            storage: f64::from(row.storage) + when(outstanding, unknown) * on_device,
             aio: self.aio_waiters(row) * part,
             memory: f64::from(row.memory),
             hidden: when(outstanding, row.hidden_blocked),
             // Where mutexes name their holders, a lone waiter waits for one, too.
             lock_contended: match behind {
-                true => futex + kernel,
-                false => (futex + f64::from(row.lock_alone)) * known + kernel,
+                true => file + futex * turns.contended.min(1.0 - events).max(known) + kernel,
+                false => (file + futex + f64::from(row.lock_alone)) * known + kernel,
             },
-            lock_inferred: when(behind, row.lock_inferred),
+            lock_inferred: when(behind, row.lock_likely) * turns.contended + guessed * turns.inferred,
+            lock_unconfirmed: guessed * (turns.inferred - turns.seen),
             behind_ipc_peer: when(behind, row.ipc_peer)
                 * self.behind_ipc_peer_share.get(usize::from(row.group)).copied().unwrap_or(0.0),
         }
@@ -196,6 +223,33 @@ impl BlockedCounts {
     pub fn total(&self) -> f64 {
         self.storage + self.aio + self.memory + self.hidden + self.lock_contended + self.lock_inferred + self.behind_ipc_peer
     }
+}
+
+/// Of each group, by index into `Waits::groups`: of its threads in D in functions that are not known, the share with a file on a block device
+/// that has requests in flight.
+fn unknown_on_device_shares(newer: &Sample, disks: &[DiskSpan], blocked_threads: &[BlockedThread]) -> Vec<f64> {
+    let mut sums = vec![(0.0, 0.0); newer.waits.groups.len()];
+    let is_busy = |id: DiskId| {
+        disks
+            .iter()
+            .any(|disk| disk.id == id && (disk.in_flight > 0 || disk.aqu_sz.is_some_and(|queue| queue >= MIN_BUSY_CONCURRENCY)))
+    };
+    for thread in blocked_threads.iter().filter(|thread| thread.class == WaitClass::Other && thread.state == TaskState::Blocked)
+    {
+        let Some((on_device, all)) = sums.get_mut(usize::from(thread.group)) else { continue };
+        let seen = f64::from(thread.seen_count);
+        *all += seen;
+        *on_device += if is_on_unknown_wait_of_device(thread) && thread.disk.is_some_and(is_busy) { seen } else { 0.0 };
+    }
+    sums.into_iter().map(|(on_device, all)| if all > 0.0 { on_device / all } else { 0.0 }).collect()
+}
+
+/// Whether a thread in D in a function that is not known has a file on a block device.
+pub fn is_on_unknown_wait_of_device(thread: &BlockedThread) -> bool {
+    thread.class == WaitClass::Other
+        && thread.state == TaskState::Blocked
+        && thread.disk.is_some()
+        && !thread.wchan.as_ref().is_some_and(|channel| class::is_kernel_delay(channel.as_bytes()))
 }
 
 /// No request is smaller: a sector. docs/metrics.md, "Fixed thresholds".
@@ -260,7 +314,7 @@ fn aio_waiting_shares(older: &Sample, newer: &Sample, counts: &WaitCounts, disks
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{DiskId, GroupId, ProcessId};
+    use crate::ids::{GroupId, ProcessId};
     use crate::sample::Instant;
     use crate::sample::waits::SubSample;
 
@@ -277,8 +331,14 @@ mod tests {
         let weighted: Vec<WeightedSubSample> = weighted
             .map(|(index, sub_sample)| WeightedSubSample { sub_sample, index, seconds: 0.1, available_cpus: 1.0 })
             .collect();
-        let conditions =
-            GroupConditions::new(&older, &newer, (&counts, &weighted), &[], (&IpcPeers::default(), Holders::default()));
+        let conditions = GroupConditions::new(
+            &older,
+            &newer,
+            (&counts, &weighted),
+            &[],
+            (&IpcPeers::default(), Holders::default(), &StorageTurns::default()),
+            &[],
+        );
         let counted =
             |rows: &Vec<GroupWaits>| conditions.blocked_counts(rows, None).iter().map(|counted| counted.lock_contended).sum();
         counts.sub_samples.iter().map(counted).collect()

@@ -1,6 +1,6 @@
 //! A group with blocked threads, the holder at the end of its wait chain, and the device that the holder waits for.
 
-use super::blocked_counts::BlockedCounts;
+use super::blocked_counts::{BlockedCounts, is_on_unknown_wait_of_device};
 use crate::ids::{DiskId, GroupId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::DiskSpan;
@@ -13,7 +13,7 @@ use crate::sample::{Host, Name, Reading, Sample};
 use crate::units::reaches_threshold;
 
 /// A device with at least this mean number of requests in flight is busy: below, threads that are on storage all the time do not wait for it.
-const MIN_BUSY_CONCURRENCY: f64 = 0.2;
+pub(super) const MIN_BUSY_CONCURRENCY: f64 = 0.2;
 
 /// Mean number of threads on storage from which a holder on storage may be one of the group. docs/metrics.md, "Fixed thresholds".
 const MIN_ON_STORAGE_THREADS: f64 = 0.05;
@@ -39,6 +39,8 @@ pub struct BlockedGroup {
     pub lock_contended: f64,
     /// Threads in a futex wait that may be for a lock (inferred), in a group with a thread on storage
     pub lock_inferred: f64,
+    /// Part of `lock_inferred`: no thread of the group was seen to take its turn on storage
+    pub lock_unconfirmed: f64,
     /// Threads that wait in a pipe or socket for a process of the group that is on storage
     pub behind_ipc_peer: f64,
     /// Its part of `IdleBlocked::ratio`
@@ -122,6 +124,7 @@ impl BlockedGroup {
             hidden: 0.0,
             lock_contended: 0.0,
             lock_inferred: 0.0,
+            lock_unconfirmed: 0.0,
             behind_ipc_peer: 0.0,
             ratio: 0.0,
             holder: None,
@@ -140,13 +143,15 @@ impl BlockedGroup {
         self.hidden += counted.hidden * part;
         self.lock_contended += counted.lock_contended * part;
         self.lock_inferred += counted.lock_inferred * part;
+        self.lock_unconfirmed += counted.lock_unconfirmed * part;
         self.behind_ipc_peer += counted.behind_ipc_peer * part;
         self.ratio += ratio;
     }
 }
 
 pub(super) fn threads_on_storage(blocked: &[BlockedThread], group: usize) -> impl Iterator<Item = &BlockedThread> {
-    let there = move |thread: &&BlockedThread| usize::from(thread.group) == group && thread.class == WaitClass::Disk;
+    let is_on_storage = |thread: &BlockedThread| thread.class == WaitClass::Disk || is_on_unknown_wait_of_device(thread);
+    let there = move |thread: &&BlockedThread| usize::from(thread.group) == group && is_on_storage(thread);
     blocked.iter().filter(there)
 }
 

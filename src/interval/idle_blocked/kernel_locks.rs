@@ -177,13 +177,16 @@ fn kernel_lock_wait(host: &Host, wait: &ObservedWait) -> Option<KernelLockWait> 
     let machine = host.machine.as_bytes();
     let call = wait.syscall.and_then(|call| Syscall::from_number(machine, call));
     let is_lock = match wait.class(machine) {
-        WaitClass::Lock => !class::is_file_lock(channel) && !is_frozen_file_system(channel, call),
+        WaitClass::Lock => !class::is_file_lock(channel),
         WaitClass::Other if class::is_kernel_delay(channel) => return None,
         WaitClass::Other => false,
         _ => return None,
     };
     let counts = is_lock || wait.class(machine) == WaitClass::Other;
-    let lock = KernelLock::of_function(class::strip_compiler_suffix(channel));
+    let lock = match is_frozen_file_system(channel, call) {
+        true => Some(KernelLock::FrozenFileSystem),
+        false => KernelLock::of_function(class::strip_compiler_suffix(channel)),
+    };
     counts.then(|| KernelLockWait { threads: 0.0, wchan: wchan.clone(), syscall: wait.syscall, is_lock, lock })
 }
 

@@ -23,7 +23,10 @@ impl TaskSpanBuilder<'_> {
         let id = process.task_id(new);
         let seen = self.thread_waits.get(&id).copied();
         let class = wait_class(self.host, new);
-        let holding = seen.is_some_and(|seen| self.groups_on_storage.get(usize::from(seen.group)).copied().unwrap_or(false));
+        let holding = seen.is_some_and(|seen| {
+            self.groups_on_storage.get(usize::from(seen.group)).copied().unwrap_or(false)
+                && self.turns.may_wait(seen.group, id.pid)
+        });
         count_thread(new, class, holding && self.is_active(new) && !is_idle_runtime_thread(self.host, new), counts);
         let ran = old.is_none_or(|old| {
             old.schedstat != new.schedstat || old.user_ticks != new.user_ticks || old.system_ticks != new.system_ticks

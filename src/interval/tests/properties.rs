@@ -73,6 +73,7 @@ prop_compose! {
             hidden_blocked: waits[5],
             lock_contended: waits[6],
             lock_inferred: waits[7],
+            lock_likely: 0,
             ipc_peer: waits[8],
             lock_alone: 0,
             file_lock: 0,

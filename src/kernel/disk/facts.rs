@@ -22,6 +22,12 @@ pub fn read(root: &Root, id: DiskId, name: &[u8], mounted: &MountPoints) -> Disk
     let model = text("device/model");
     let serial = ["device/serial", "serial", "wwid", "device/wwid", "dm/uuid", "md/uuid"].into_iter().find_map(&mut text);
     let backing_file = text("loop/backing_file");
+    let mut slaves = list_slaves(&mut device);
+    // sysfs has no link from a loop device to the one with its file.
+    let file = backing_file.as_ref().map(|file| Path::new(OsStr::from_bytes(file.as_bytes())));
+    slaves.extend(
+        file.and_then(|file| mounted.device_of_file(file)).map(|below| whole_device(root, below)).filter(|&below| below != id),
+    );
     let partitions = list_partitions(&mut device, directory.file_name().unwrap_or_default().as_bytes());
     DiskFacts {
         rotational: device.read("queue/rotational").ok().and_then(parse_single_u64).map(|value| value != 0),
@@ -31,7 +37,7 @@ pub fn read(root: &Root, id: DiskId, name: &[u8], mounted: &MountPoints) -> Disk
         size_bytes: device.read("size").ok().and_then(parse_single_u64).and_then(|sectors| sectors.checked_mul(512)),
         backing_file,
         sysfs_path: root.read_link(&directory).ok().as_deref().and_then(hardware_path),
-        slaves: list_slaves(&mut device),
+        slaves,
         mount_points: mounted.of_devices([id].into_iter().chain(partitions.iter().copied())),
         partitions,
     }
@@ -90,6 +96,14 @@ fn list_partitions(device: &mut OpenDirectory, name: &[u8]) -> Vec<DiskId> {
     });
     entries.retain(|entry| device.exists(entry.join("partition")));
     read_device_numbers(device, &entries)
+}
+
+/// The device of which this one is a partition, or the device itself.
+fn whole_device(root: &Root, id: DiskId) -> DiskId {
+    let directory = PathBuf::from(format!("sys/dev/block/{}:{}", id.major, id.minor));
+    let parent = || parse_device_number(&root.read_once(directory.join("../dev")).ok()?);
+    let is_partition = root.exists(directory.join("partition"));
+    is_partition.then(parent).flatten().unwrap_or(id)
 }
 
 /// The whole devices that it is stacked on, also where that is a partition of them.

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::sysfs::{parse_device_number, sysfs_directory};
 use crate::ids::DiskId;
@@ -19,6 +19,8 @@ const MAX_MOUNT_POINTS: usize = 32;
 pub struct MountPoints {
     /// Sorted by device
     points: Vec<(DiskId, MountPoint)>,
+    /// All mounts in the order of the table, where a later one covers an earlier one; `None`: without a block device
+    all: Vec<(PathBuf, Option<DiskId>)>,
 }
 
 /// A mount point. Whole file systems are sorted before their subdirectories.
@@ -31,13 +33,21 @@ struct MountPoint {
 impl MountPoints {
     /// Finds the block device of each mount.
     pub fn read(root: &Root, mounts: &[Mount]) -> MountPoints {
-        let point = |mount: &Mount| {
-            let name = Name::from(mount.mount_point.as_os_str().as_bytes());
-            Some((device_of_mount(root, mount)?, MountPoint { is_subdirectory: mount.subdirectory != b"/", path: name }))
+        let all: Vec<(PathBuf, Option<DiskId>)> =
+            mounts.iter().map(|mount| (mount.mount_point.clone(), device_of_mount(root, mount))).collect();
+        let point = |(mount, (path, device)): (&Mount, &(PathBuf, Option<DiskId>))| {
+            let name = Name::from(path.as_os_str().as_bytes());
+            Some(((*device)?, MountPoint { is_subdirectory: mount.subdirectory != b"/", path: name }))
         };
-        let mut points: Vec<(DiskId, MountPoint)> = mounts.iter().filter_map(point).collect();
+        let mut points: Vec<(DiskId, MountPoint)> = mounts.iter().zip(&all).filter_map(point).collect();
         points.sort_unstable();
-        MountPoints { points }
+        MountPoints { points, all }
+    }
+
+    /// The block device, or its partition, with the file of this path; `None` if there is none: a server, FUSE, memory.
+    pub fn device_of_file(&self, path: &Path) -> Option<DiskId> {
+        let inside = self.all.iter().filter(|(point, _)| path.starts_with(point));
+        inside.max_by_key(|(point, _)| point.as_os_str().len()).and_then(|(_, device)| *device)
     }
 
     /// The mount points of these devices.

@@ -174,8 +174,8 @@ impl BlockProbe {
             }
             kept
         });
-        // The requests of a stacked device are those of the devices below it.
-        for disk in disks.iter().filter(|disk| disk.facts.slaves.is_empty()) {
+        // The requests of a stacked device are those of the devices below it; a loop device has requests of its own.
+        for disk in disks.iter().filter(|disk| disk.facts.slaves.is_empty() || disk.facts.backing_file.is_some()) {
             if self.tracked.contains_key(&disk.id) {
                 continue;
             }

@@ -114,6 +114,7 @@ impl WaitClass {
             (Some(WaitClass::Futex), Some(call)) if call.is_contended_futex() => WaitClass::Lock,
             (Some(class), _) => class,
             // wait_woken and others serve sockets, terminals and inotify alike: the system call says which.
+            (None, Some(call)) if state == TaskState::Blocked && waits_for_deferred_io(channel, call) => WaitClass::Disk,
             (None, Some(call)) => class_by_syscall(call, state),
             (None, None) => WaitClass::Other,
         };
@@ -157,6 +158,13 @@ fn class_by_syscall(call: Syscall, state: TaskState) -> WaitClass {
         _ if call.is_fsync_family() && state == TaskState::Blocked => WaitClass::Disk,
         _ => WaitClass::Other,
     }
+}
+
+/// Whether a thread in D in this call for a file waits there for I/O that a kernel thread does for it: XFS (the log, inodes to be freed)
+/// or RAID 5. Sockets and terminals wait in `wait_woken` in S.
+fn waits_for_deferred_io(channel: &[u8], call: Syscall) -> bool {
+    const FUNCTIONS: [&str; 5] = ["__flush_work", "flush_work", "__flush_workqueue", "flush_workqueue", "wait_woken"];
+    FUNCTIONS.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel)) && call.is_file_io()
 }
 
 /// Classes that are never in D, frozen threads excepted.
@@ -337,6 +345,20 @@ mod tests {
         for (channel, class) in seen {
             assert_eq!(of(TaskState::Blocked, channel), Some(class), "{channel}");
         }
+    }
+
+    #[test]
+    fn in_d_a_call_for_a_file_waits_for_the_io_that_a_kernel_thread_does_for_it() {
+        let wait = |state, channel: &str, name| {
+            WaitClass::classify(state, Some(channel.as_bytes()), Some(Syscall { name, arguments: [3, 0, 0] }))
+        };
+        assert_eq!(of(TaskState::Blocked, "__jbd2_log_wait_for_space"), Some(WaitClass::Disk), "a full journal, in any call");
+        assert_eq!(wait(TaskState::Blocked, "__flush_workqueue", "pwrite64"), Some(WaitClass::Disk));
+        assert_eq!(wait(TaskState::Blocked, "__flush_work", "write"), Some(WaitClass::Disk));
+        assert_eq!(wait(TaskState::Blocked, "wait_woken", "write"), Some(WaitClass::Disk));
+        assert_eq!(wait(TaskState::Blocked, "__flush_work", "ioctl"), Some(WaitClass::Other), "of a driver");
+        assert_eq!(wait(TaskState::Blocked, "__flush_work", "flock"), Some(WaitClass::Lock));
+        assert_eq!(wait(TaskState::Sleeping, "wait_woken", "read"), Some(WaitClass::Other), "a terminal");
     }
 
     #[test]

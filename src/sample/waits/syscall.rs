@@ -79,6 +79,11 @@ impl Syscall {
         matches!(self.name, "fsync" | "fdatasync" | "sync_file_range" | "msync" | "sync" | "syncfs")
     }
 
+    /// Whether it reads or writes the file of its descriptor, or waits for that.
+    pub fn is_file_io(self) -> bool {
+        self.file_descriptor().is_some() && !matches!(self.name, "flock" | "fcntl")
+    }
+
     /// Whether it changes the memory map of its process, or reads pages into it.
     pub fn is_memory_map_call(self) -> bool {
         const NAMES: [&str; 11] = [

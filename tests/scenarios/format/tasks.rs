@@ -73,6 +73,9 @@ pub struct Process {
     /// Threads of it that each wait for a lock in nine of ten sub-samples, and sleep for a fixed time in the other one
     #[serde(default)]
     pub turns: u32,
+    /// Its first threads that every sub-sample sees on storage, one by one
+    #[serde(default)]
+    pub seen_on_storage: u32,
     /// Connections with requests that it has not read, at each sample
     #[serde(default)]
     pub unread_connections: u16,
@@ -120,6 +123,12 @@ pub struct Waits {
     pub hidden: u16,
     pub lock_by_call: u16,
     pub lock_by_inference: u16,
+    /// They are in futexes of their process alone; a mutex always is
+    pub private: bool,
+    /// Of threads by inference beside storage: none of them is on storage in any sub-sample
+    pub no_turns: bool,
+    /// Sub-samples of ten in which the threads of `storage` are there; all if it is left out
+    pub storage_times: Option<u16>,
     pub peer: u16,
     /// Part of `peer`
     pub behind_peer: u16,
@@ -146,7 +155,7 @@ pub struct Pipe {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queue {
-    /// mutex, futex, file-lock, kernel-lock, storage, pipe, socket, remote
+    /// mutex, futex, rust-mutex, file-lock, kernel-lock, storage, pipe, socket, remote
     pub kind: String,
     pub threads: u16,
     /// Threads at the most frequent futex address

@@ -32,16 +32,22 @@ pub(super) fn rows(phase: &Phase, groups: &[GroupId], sub_sample: u32) -> Vec<Gr
         };
         let by_futex_call = waits.lock_by_call - waits.file_lock - queued(&["mutex", "kernel-lock"]);
         rows.push(synthetic::waits::mutex(group_index(process, groups), by_futex_call));
+        let is_on_storage = sub_sample < u32::from(waits.storage_times.unwrap_or(10));
+        let inferred = waits.lock_by_inference - queued(&["futex", "rust-mutex"]);
+        if waits.private {
+            let (group, wait) = (group_index(process, groups), synthetic::waits::PRIVATE_FUTEX);
+            rows.push(GroupWait { group, wait, active: true, threads: inferred, at_shared_address: 0 });
+        }
         rows.extend(synthetic::waits::group(&GroupWaits {
             group: group_index(process, groups),
             running: waits.running.get(sub_sample as usize % waits.running.len().max(1)).copied().unwrap_or(0),
-            storage: waits.storage - queued(&["storage"]),
+            storage: if is_on_storage { waits.storage - queued(&["storage"]) } else { 0 },
             aio: waits.aio,
             memory: waits.memory,
             other_blocked: waits.other + waits.hidden,
             hidden_blocked: waits.hidden,
             lock_contended: waits.file_lock - queued(&["file-lock"]),
-            lock_inferred: waits.lock_by_inference - queued(&["futex"]),
+            lock_inferred: if waits.private { 0 } else { inferred },
             ipc_peer: waits.peer,
             file_lock: waits.file_lock - queued(&["file-lock"]),
             ..GroupWaits::default()
@@ -49,31 +55,6 @@ pub(super) fn rows(phase: &Phase, groups: &[GroupId], sub_sample: u32) -> Vec<Gr
     }
     rows.retain(|row| row.threads > 0);
     rows.sort_by_key(|row| (row.group, row.wait));
-    rows
-}
-
-/// Threads at the end of a chain that wait for the lock themselves in other sub-samples.
-pub(super) fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWait> {
-    let holders = phase.process.iter().filter_map(|process| Some((process, process.holder.as_ref()?)));
-    let rows = holders.filter(|(_, holder)| holder.queues > 0).flat_map(|(process, holder)| {
-        let seen = [(WaitClass::Lock, holder.queues), (WaitClass::Disk, holder.times)];
-        let task = synthetic::task_id(process.pid, process.pid);
-        synthetic::waits::thread(task, group_index(process, groups), &seen)
-    });
-    let sleepers = phase.process.iter().filter_map(|process| Some((process, process.sleeps_in?)));
-    let asleep = sleepers.flat_map(|(process, class)| {
-        let task = |pid| synthetic::task_id(pid, pid);
-        let seen = [(WaitClass::Running, 5), (class, 5)];
-        let pids = process.pid..process.pid + process.count;
-        pids.flat_map(move |pid| synthetic::waits::thread(task(pid), group_index(process, groups), &seen))
-    });
-    let turns = phase.process.iter().flat_map(|process| {
-        let task = |at| synthetic::task_id(process.pid, process.pid + at);
-        let seen = [(WaitClass::Lock, 9), (WaitClass::Timer, 1)];
-        (0..process.turns).flat_map(move |at| synthetic::waits::thread(task(at), group_index(process, groups), &seen))
-    });
-    let mut rows: Vec<ThreadWait> = rows.chain(asleep).chain(turns).collect();
-    rows.sort_by_key(|row| (row.task, row.wait));
     rows
 }
 
@@ -160,7 +141,7 @@ pub(super) fn add_tracers(phase: &Phase, waits: &mut Waits) {
 }
 
 /// The queues of a phase that are for locks, numbered, with their process.
-fn lock_queues(phase: &Phase) -> impl Iterator<Item = (u32, &format::Process, &format::Queue)> {
+pub(super) fn lock_queues(phase: &Phase) -> impl Iterator<Item = (u32, &format::Process, &format::Queue)> {
     let all = phase.process.iter().flat_map(|process| process.queue.iter().map(move |queue| (process, queue)));
     let locks = all.filter(|(_, queue)| queue.kind != "remote" && queue.kind != "pipe");
     (FIRST_QUEUE..).zip(locks).map(|(id, (process, queue))| (id, process, queue))
@@ -174,6 +155,7 @@ pub(super) fn add_queues(phase: &Phase, waits: &mut Waits) {
         let (state, wchan, syscall) = match queue.kind.as_str() {
             "mutex" => (TaskState::Sleeping, "futex_do_wait", futex(0x80, 2)),
             "futex" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 0)),
+            "rust-mutex" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 2)),
             "file-lock" => (TaskState::Sleeping, "locks_lock_inode_wait", None),
             "kernel-lock" => (TaskState::Blocked, "rwsem_down_write_slowpath", queue.call.map(call)),
             "storage" => (TaskState::Blocked, "folio_wait_bit_common", queue.call.map(call)),

@@ -17,6 +17,9 @@ pub const PIPE_WRITE: u32 = 104;
 /// A wait in state t: stopped by its tracer
 pub const TRACED: u32 = 105;
 
+/// A futex call on memory of its process alone that is neither that of a mutex nor one with a timeout: of a condition variable
+pub const PRIVATE_FUTEX: u32 = 106;
+
 /// The waits that the rows refer to.
 pub fn observed() -> Vec<ObservedWait> {
     use TaskState::{Blocked, Running, Sleeping, Stopped, Traced};
@@ -57,8 +60,14 @@ pub fn observed() -> Vec<ObservedWait> {
         syscall: Some(RawSyscall { number: 202, arguments: [0, 0x80, 2] }),
         has_timeout: false,
     };
+    let private = ObservedWait {
+        id: PRIVATE_FUTEX,
+        syscall: Some(RawSyscall { number: 202, arguments: [0, 0x189, 3] }),
+        ..mutex.clone()
+    };
     // In the order of their numbers.
-    all.map(wait).chain([mutex, wait((PIPE_WRITE, (Sleeping, "anon_pipe_write"))), wait((TRACED, (Traced, "")))]).collect()
+    let last = [mutex, wait((PIPE_WRITE, (Sleeping, "anon_pipe_write"))), wait((TRACED, (Traced, ""))), private];
+    all.map(wait).chain(last).collect()
 }
 
 /// Threads of one group in one sub-sample that wait for a mutex, all at one address or several at each.

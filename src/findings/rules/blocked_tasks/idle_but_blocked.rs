@@ -5,6 +5,7 @@ use crate::findings::cross_checks::contradiction_sentence;
 use crate::findings::disk_latency::{is_disk_slow, latency_summary};
 use crate::findings::finding::{Evidence, Kind, Severity, Subject, Value};
 use crate::findings::formatting::{lossy_name, more_threads_at, percent, plural, threads_at};
+use crate::findings::low_priority::is_background;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
@@ -34,16 +35,17 @@ pub const IDLE_BUT_BLOCKED: Rule = Rule {
                system layer; threads that sleep for asynchronous completions while a device has requests in flight (at most \
                as many as there are requests that no thread in D waits for, and of a process as its bytes allow); threads in memory reclaim; and, in a process \
                group that has a thread on storage or whose lock names its holder, threads that wait for a lock (shown by the \
-               kernel, by several futex calls with one address, or, for active threads without a timeout, inferred) or for a pipe or socket whose other end \
+               kernel, by several futex calls with one address, or, for active threads without a timeout that take turns on storage, inferred) or for a pipe or socket whose other end \
                is held only by processes on storage. Connections that wait for a process on storage (unread or unanswered \
                requests, accept queues) decide like blocked threads whether and how severely it is reported. Reported from 25 % of \
                the host and 0.5 CPU, and from 4 CPUs where threads queue behind one holder; once reported it lasts at three quarters of both. A note if a single thread waits for a \
-               device that is at its baseline, a warning with two or more blocked threads or waiting connections or latency \
+               device that is at its baseline or all are at low priority (nice 10 or more, SCHED_BATCH, SCHED_IDLE), a warning with two or more blocked threads or waiting connections or latency \
                above the baseline, critical from 50 % with two blocked threads per CPU or one lock holder in front of several \
                threads or connections.",
     caveats: "A backup or a copy is limited by its disk: that is only a note. Where wait channels are hidden (other users' \
               tasks, no privilege) only threads in D count: the figure is a lower bound and is written with ≥. A thread that \
-              waits for a lock by inference may wait for other work instead. iowait and PSI are only cross-checks: both may \
+              waits for a lock by inference may wait for other work instead: behind a lock held through I/O each thread is on storage \
+              when its turn comes, and without such turns it is never critical. iowait and PSI are only cross-checks: both may \
               read ~100 % on an idle io_uring service (since Linux 6.15 it can opt out of being counted).",
     next_steps: &[
         "the thread that holds the lock: what it waits for, and for how long (screen 5, Enter)",
@@ -73,7 +75,7 @@ fn idle_but_blocked(context: &RuleContext) -> Vec<Candidate> {
         sentence.push_str(&format!(" {}.", group_summary(context, group, &listed)));
     }
     vec![Candidate {
-        severity: severity(context, blocked, top),
+        severity: severity(context, blocked),
         subject: Subject::Host,
         value: blocked.ratio,
         threshold: thresholds.blocked_ratio,
@@ -86,31 +88,47 @@ fn idle_but_blocked(context: &RuleContext) -> Vec<Candidate> {
 
 /// Whether enough of the host is idle but blocked.
 pub fn is_reported(context: &RuleContext, blocked: &IdleBlocked) -> bool {
-    let (thresholds, share) = (context.thresholds, context.threshold_share(Kind::IdleButBlocked));
-    let ratio = blocked.ratio_with_connections;
-    // On a host of many CPUs a whole application may queue within a small share of them.
-    let queue = reaches_threshold(ratio * context.cpu_count(), MIN_QUEUE_CPUS * share)
-        && blocked.groups.first().is_some_and(has_one_holder);
-    (queue || reaches_threshold(ratio, thresholds.blocked_ratio * share))
-        && reaches_threshold(blocked.cpus, thresholds.blocked_cpus * share)
+    let share = context.threshold_share(Kind::IdleButBlocked);
+    let Some(top) = blocked.groups.first() else { return false };
+    is_enough(context, blocked.ratio_with_connections, top, share)
+        && reaches_threshold(blocked.cpus, context.thresholds.blocked_cpus * share)
+}
+
+/// `ratio`: of the host, connections included. On a host of many CPUs a whole application may queue within a small share of them.
+fn is_enough(context: &RuleContext, ratio: f64, top: &BlockedGroup, share: f64) -> bool {
+    let queue = reaches_threshold(ratio * context.cpu_count(), MIN_QUEUE_CPUS * share) && has_one_holder(top);
+    queue || reaches_threshold(ratio, context.thresholds.blocked_ratio * share)
 }
 
 /// CPUs that are idle but blocked from which threads that queue behind one holder are reported, whatever share of the host they are.
 /// docs/metrics.md, "Fixed thresholds".
 const MIN_QUEUE_CPUS: f64 = 4.0;
 
-/// Whether several threads or connections of a group wait behind one thread.
+/// Whether several threads or connections of a group wait behind one thread. Threads by inference that were not seen to take turns with it
+/// may wait for work.
 fn has_one_holder(group: &BlockedGroup) -> bool {
-    let behind = group.behind_lock() + group.behind_ipc_peer + group.connections_behind();
+    let behind = group.behind_lock() - group.lock_unconfirmed + group.behind_ipc_peer + group.connections_behind();
     reaches_threshold(behind, 2.0) && !reaches_threshold(group.storage + group.aio + group.hidden, 2.0)
 }
 
-fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) -> Severity {
+/// Work at low priority is meant to wait: alone it is a note, and beside other work it does not count.
+fn severity(context: &RuleContext, blocked: &IdleBlocked) -> Severity {
     let thresholds = context.thresholds;
-    let connections: f64 = blocked.groups.iter().map(BlockedGroup::connections_behind).sum();
-    let waiting = blocked.blocked_threads + connections;
-    let many = reaches_threshold(waiting, thresholds.blocked_critical_threads_per_cpu * context.cpu_count());
-    if reaches_threshold(blocked.ratio_with_connections, thresholds.blocked_critical_ratio) && (many || has_one_holder(top)) {
+    let groups: Vec<&BlockedGroup> = blocked.groups.iter().filter(|group| !is_background(context, group)).collect();
+    let Some(&top) = groups.first() else { return Severity::Note };
+    let of_background = blocked.ratio - groups.iter().map(|group| group.ratio).sum::<f64>();
+    let ratio = blocked.ratio_with_connections - of_background.max(0.0);
+    let share = context.threshold_share(Kind::IdleButBlocked);
+    let connections: f64 = groups.iter().map(|group| group.connections_behind()).sum();
+    let threads: f64 = match groups.len() == blocked.groups.len() {
+        true => blocked.blocked_threads,
+        false if !is_enough(context, ratio, top, share) => return Severity::Note,
+        false => groups.iter().map(|group| group.blocked_threads()).sum(),
+    };
+    let waiting = threads + connections;
+    let unconfirmed: f64 = groups.iter().map(|group| group.lock_unconfirmed).sum();
+    let many = reaches_threshold(waiting - unconfirmed, thresholds.blocked_critical_threads_per_cpu * context.cpu_count());
+    if reaches_threshold(ratio, thresholds.blocked_critical_ratio) && (many || has_one_holder(top)) {
         return Severity::Critical;
     }
     let slow = context.interval.disks.iter().any(|span| {
@@ -181,7 +199,8 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup, listed: &[&Blocked
     };
     let dirty = dirty_limit(context.interval, group).map_or_else(String::new, |limit| format!("; {limit}"));
     let pipes = holder_pipeline(context.interval, group).map_or_else(String::new, |pipeline| pipeline.clause(context.interval));
-    format!("{label}: {}{behind}{ends}{device}{dirty}{connections}{pipes}", waits.join(" and "))
+    let priority = if is_background(context, group) { "; at low priority" } else { "" };
+    format!("{label}: {}{behind}{ends}{device}{dirty}{connections}{pipes}{priority}", waits.join(" and "))
 }
 
 /// The operation of its device that bounds a group.

@@ -16,7 +16,8 @@ use crate::findings::wait_chain::stacks;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::ids::GroupId;
 use crate::interval::cpu_affinity::AffinityWaiters;
-use crate::interval::idle_blocked::kernel_locks::{KernelLockGroup, KernelLockWait, KernelLocks};
+use crate::interval::idle_blocked::kernel_locks::{KernelLockGroup, KernelLockWait, KernelLocks, is_frozen_file_system};
+use crate::sample::Name;
 use crate::sample::waits::class::KernelLock;
 use crate::units::reaches_threshold;
 
@@ -24,7 +25,7 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
     kind: Kind::KernelLockContention,
     title: "Kernel lock contention",
     meaning: "Threads wait for a lock inside the kernel (mmap_lock of their process, the lock of a directory or an inode, a mutex of \
-              cgroups, mounts, namespaces or modules), or for an RCU grace period (umount, removal of a cgroup or of a network namespace), \
+              cgroups, mounts, namespaces or modules), for a frozen file system (fsfreeze, a snapshot), or for an RCU grace period (umount, removal of a cgroup or of a network namespace), \
               not for storage, while CPUs are idle. More CPUs will not help: the threads get a lock one at a time, and a grace period takes \
               milliseconds whatever the load is. The idle time that it explains is an upper bound of what can be gained.",
     computed: "At each sub-sample: user threads in D in a function of the kernel that waits for a lock, or, while no device has \
@@ -36,7 +37,7 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
                server behind such a lock has not read or not answered count like threads of it. The holder is the thread that the lock itself names \
                (`mutex.owner`, `rw_semaphore.owner`, `semaphore.last_holder`), if that had not run since; threads whose lock is held by a thread on \
                storage or in memory reclaim count in idle-but-blocked instead. Threads in one wait for 5 s are a \
-               hung-task finding, and are not reported here. Where no CPU is idle, cpu-saturated names the lock if more \
+               hung-task finding, and are not reported here, unless they wait for a frozen file system. Where no CPU is idle, cpu-saturated names the lock if more \
                threads than CPUs wait for it and at least a quarter of the busy time is system time.",
     caveats: "Which thread holds the lock is known only to root (CAP_BPF and CAP_PERFMON) with an eBPF program, since Linux 6.15 for \
               mutexes, 6.16 semaphores, 6.17 rw-semaphores, before only for mmap_lock; a lock held by readers names the one that came \
@@ -47,6 +48,7 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
          cgroups, namespaces or processes",
         "mmap_lock: tools that read /proc/PID/maps or smaps of the process, and processes with many threads",
         "RCU grace periods: fewer umounts and removals, or several at once; synchronize_rcu in /proc/PID/stack",
+        "a frozen file system: fsfreeze -u MOUNT thaws it; which backup or snapshot froze it, and whether that still runs",
         "the holder, if it is not named: perf lock contention -ab, or perf trace -s of the process; if it is: /proc/TID/stack as root",
     ],
     reference: "Kernel locks",
@@ -127,7 +129,11 @@ pub fn kernel_lock_clause(context: &RuleContext, restricted: Option<&AffinityWai
 }
 
 /// Whether most of the threads hang: in one single wait, which has a finding of its own.
+/// A frozen file system holds all threads that write to it, so that here they are counted with what waits for them.
 fn is_hung(context: &RuleContext, locks: &KernelLocks) -> bool {
+    if locks.groups.first().is_some_and(|group| main_lock(group) == Some(KernelLock::FrozenFileSystem)) {
+        return false;
+    }
     let groups = &context.interval.newer.waits.groups;
     let hung = hung_threads(context.interval, context.thresholds).filter(|thread| {
         let group = groups.get(usize::from(thread.group));
@@ -144,13 +150,9 @@ fn group_summary(context: &RuleContext, group: &KernelLockGroup, whole: bool) ->
     let threads = plural(group.threads, "thread", "threads");
     let verb = if count(group.threads) == "1" { "waits" } else { "wait" };
     let listed: Vec<String> = group.waits.iter().take(MAX_LISTED).map(|wait| wait_summary(context, wait)).collect();
-    let what = match (main_lock(group), is_mostly_locks(group)) {
-        (Some(lock), _) => format!("for {} inside the kernel", lock.description()),
-        (None, true) => "for locks inside the kernel".into(),
-        (None, false) => "in D inside the kernel, not for storage".into(),
-    };
-    // A grace period ends for all that wait for it.
-    let is_shared = main_lock(group) == Some(KernelLock::GracePeriod);
+    let what = awaited(context, group);
+    // A grace period, or a freeze, ends for all that wait for it.
+    let is_shared = matches!(main_lock(group), Some(KernelLock::GracePeriod | KernelLock::FrozenFileSystem));
     let behind = match &group.holder {
         _ if !whole || !is_mostly_locks(group) || is_shared => String::new(),
         Some(holder) => format!(" behind {}", describe_named_holder(context.interval, holder)),
@@ -162,6 +164,35 @@ fn group_summary(context: &RuleContext, group: &KernelLockGroup, whole: bool) ->
         _ => String::new(),
     };
     format!("{threads} of {label} {verb} {what}{behind}: {}{connections}", listed.join(", "))
+}
+
+/// `for mmap_lock (the memory map) inside the kernel`, `for a frozen file system (fsfreeze, a snapshot): /data`
+fn awaited(context: &RuleContext, group: &KernelLockGroup) -> String {
+    match (main_lock(group), is_mostly_locks(group)) {
+        (Some(lock @ KernelLock::FrozenFileSystem), _) => {
+            let mount =
+                frozen_mount(context, &group.group).map_or_else(String::new, |mount| format!(" on {}", lossy_name(mount)));
+            format!("for {}{mount}", lock.description())
+        }
+        (Some(lock), _) => format!("for {} inside the kernel", lock.description()),
+        (None, true) => "for locks inside the kernel".into(),
+        (None, false) => "in D inside the kernel, not for storage".into(),
+    }
+}
+
+/// Where the file system is mounted for which a thread of the group waits until it thaws.
+fn frozen_mount<'a>(context: &'a RuleContext, group: &GroupId) -> Option<&'a Name> {
+    let groups = &context.interval.newer.waits.groups;
+    let of_group =
+        context.interval.blocked_threads.iter().filter(|thread| groups.get(usize::from(thread.group)) == Some(group));
+    of_group
+        .filter(|thread| thread.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), None)))
+        .find_map(|thread| thread.mount.as_ref())
+}
+
+/// Whether threads of the group wait until a file system thaws.
+pub fn waits_for_thaw(locks: &KernelLocks, group: &GroupId) -> bool {
+    locks.groups.iter().any(|of_locks| of_locks.group == *group && main_lock(of_locks) == Some(KernelLock::FrozenFileSystem))
 }
 
 /// `14 in munmap (__vm_munmap)`
@@ -220,16 +251,13 @@ fn evidence(context: &RuleContext, locks: &KernelLocks, top: &KernelLockGroup, a
             list.push(evidence_text("holder_user_stack", stack.as_str()));
         }
     }
-    let lock = match (main_lock(top), is_mostly_locks(top)) {
-        (Some(lock), _) => format!("for {} inside the kernel", lock.description()),
-        (None, true) => "for locks inside the kernel".into(),
-        (None, false) => "in D inside the kernel, not for storage".into(),
-    };
+    let lock = awaited(context, top);
     let label = describe_process_group(&top.group, &top.label);
     let waits = plural(top.threads, "thread waits", "threads wait");
     let waiting = ChainLink::new(format!("{label}: {waits} {lock}"), "the wait channels");
     // A grace period ends for all that wait for it.
-    let is_held = is_mostly_locks(top) && main_lock(top) != Some(KernelLock::GracePeriod);
+    let is_held =
+        is_mostly_locks(top) && !matches!(main_lock(top), Some(KernelLock::GracePeriod | KernelLock::FrozenFileSystem));
     let holder = top.holder.iter().filter(|_| is_held).flat_map(|holder| holder_links(context.interval, holder));
     list.extend(evidence_chain(std::iter::once(waiting).chain(holder)));
     let names = context.interval.blocked_threads.iter().filter(|thread| {

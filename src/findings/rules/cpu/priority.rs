@@ -1,6 +1,7 @@
 //! The scheduling priority of threads: work that is meant to wait for other work, and real-time threads, which all normal threads
 //! wait for.
 
+pub use crate::findings::low_priority::is_low_priority;
 use crate::findings::rules::cpu::clauses::BACKGROUND_CLAUSE;
 use crate::interval::task::ThreadSpan;
 
@@ -9,20 +10,7 @@ const SCHED_OTHER: u8 = 0;
 const SCHED_FIFO: u8 = 1;
 const SCHED_RR: u8 = 2;
 const SCHED_BATCH: u8 = 3;
-const SCHED_IDLE: u8 = 5;
 const SCHED_DEADLINE: u8 = 6;
-
-/// A thread of this nice value gets a tenth of the CPU time of one of nice 0.
-const MIN_LOW_PRIORITY_NICE: i8 = 10;
-
-/// Whether the thread is marked as work that may wait: nice 10 or more, SCHED_BATCH or SCHED_IDLE.
-pub fn is_low_priority(thread: &ThreadSpan) -> bool {
-    let low = thread.scheduling.is_some_and(|scheduling| match scheduling.policy {
-        SCHED_OTHER => scheduling.nice >= MIN_LOW_PRIORITY_NICE,
-        policy => matches!(policy, SCHED_BATCH | SCHED_IDLE),
-    });
-    thread.background || low
-}
 
 /// Its nice value, if its policy has one.
 pub fn nice_value(thread: &ThreadSpan) -> Option<i8> {

@@ -9,6 +9,7 @@ use crate::findings::rules::cpu::priority::is_low_priority;
 use crate::interval::task::ThreadSpan;
 use crate::interval::wait_counts::GroupWaits;
 use crate::sample::task::Process;
+use crate::sample::waits::WaitClass;
 
 /// Threads that use less CPU than this are ignored.
 const MIN_THREAD_SHARE: f64 = 0.02;
@@ -19,6 +20,12 @@ const MAX_SHARE_OF_ONE_THREAD: f64 = 0.9;
 
 /// Share of the sub-samples at which exactly one of them runs. Independent threads reach at most half.
 const MIN_ONE_RUNNING_SHARE: f64 = 0.8;
+
+/// … and in this share where siblings run for a part of the time beside it, so that two numbers count.
+const MIN_RANGE_SHARE: f64 = 0.9;
+
+/// Mean numbers of running siblings so near to a whole number count as that.
+const MAX_MEAN_ERROR: f64 = 0.1;
 
 /// Fewer sub-samples prove nothing.
 const MIN_SUB_SAMPLES: usize = 5;
@@ -81,16 +88,28 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
     found
 }
 
-/// Share of the sub-samples at which exactly one thread of it ran; `None` if sibling processes are counted with it, or with
-/// few sub-samples.
+/// Share of the sub-samples at which exactly one thread of it ran, as far as they show it; `None` if they do not, or with few sub-samples.
+///
+/// They count the running threads of its sibling processes with it. Beside these exactly one thread of it ran if there were as many as
+/// that one and the mean of the siblings, rounded down or up.
 fn one_running_share(context: &RuleContext, process: &Process) -> Option<f64> {
-    let tasks = context.interval.newer.tasks.as_ref().ok()?;
-    let sub_samples = &context.interval.wait_counts.sub_samples;
+    let counts = &context.interval.wait_counts;
     let group = process.group();
     let index = context.interval.newer.waits.groups.iter().position(|other| *other == group)?;
-    if tasks.members(&group).nth(1).is_some() || sub_samples.len() < MIN_SUB_SAMPLES {
+    let sub_samples = counts.sub_samples.len();
+    if sub_samples < MIN_SUB_SAMPLES {
         return None;
     }
-    let is_one = |rows: &&Vec<GroupWaits>| rows.iter().any(|row| usize::from(row.group) == index && row.running == 1);
-    Some(sub_samples.iter().filter(is_one).count() as f64 / sub_samples.len() as f64)
+    let of_siblings =
+        counts.threads.iter().filter(|thread| usize::from(thread.group) == index && thread.task.pid != process.pid);
+    let siblings = f64::from(of_siblings.map(|thread| thread.count(WaitClass::Running)).sum::<u32>()) / sub_samples as f64;
+    let least = 1.0 + (siblings + MAX_MEAN_ERROR).floor();
+    let most = 1.0 + (siblings - MAX_MEAN_ERROR).ceil().max(0.0);
+    let is_one = |rows: &&Vec<GroupWaits>| {
+        let running = rows.iter().find(|row| usize::from(row.group) == index).map_or(0, |row| row.running);
+        (least..=most).contains(&f64::from(running))
+    };
+    let share = counts.sub_samples.iter().filter(is_one).count() as f64 / sub_samples as f64;
+    // Independent threads reach more than half where two numbers count.
+    (most - least < 0.5 || share >= MIN_RANGE_SHARE).then_some(share)
 }

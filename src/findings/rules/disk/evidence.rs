@@ -19,10 +19,11 @@ pub fn disk_subject(context: &RuleContext, id: DiskId) -> Subject {
     Subject::Disk { id, name: context.disk(id).map(|disk| disk.name.clone()).unwrap_or_default() }
 }
 
-/// Share of the host that is idle but blocked on this device.
+/// Share of the host that is idle but blocked on this device, or on one above it.
 pub fn explained_share(context: &RuleContext, id: DiskId) -> f64 {
     let Some(blocked) = &context.interval.idle_blocked else { return 0.0 };
-    let on_it = blocked.groups.iter().filter(|group| group.holder_device.is_some_and(|(device, _)| device == id));
+    let is_on_it = |(device, _)| leads_to_device(context.interval, device, id);
+    let on_it = blocked.groups.iter().filter(|group| group.holder_device.is_some_and(is_on_it));
     on_it.map(|group| group.ratio).sum()
 }
 
@@ -54,7 +55,10 @@ pub fn device_chain(context: &RuleContext, id: DiskId, what: String, known_by: &
     let below: BTreeSet<DiskId> = with_lower_devices(interval, id).into_iter().skip(1).collect();
     let below: Vec<String> = below.into_iter().map(|below| describe_lower_device(context, below)).collect();
     if !below.is_empty() {
-        links.push(ChainLink::new(format!("on {}", below.join("; ")), "/sys/block/DEVICE/slaves, /proc/diskstats"));
+        links.push(ChainLink::new(
+            format!("on {}", below.join("; ")),
+            "/sys/block/DEVICE/slaves, or mountinfo of the loop file; /proc/diskstats",
+        ));
     }
     if let Some(file) = context.disk(id).and_then(|disk| disk.facts.backing_file.as_ref()) {
         links.push(ChainLink::new(format!("on the file {}", lossy_name(file)), "/sys/block/DEVICE/loop/backing_file"));

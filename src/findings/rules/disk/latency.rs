@@ -5,6 +5,7 @@ use crate::findings::device_waiters::has_waiters;
 use crate::findings::disk_latency::{SlowOperation, is_disk_slow};
 use crate::findings::finding::{Kind, Severity};
 use crate::findings::formatting::{count, latency, multiple, percent, plural};
+use crate::findings::low_priority::is_background;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::disk::evidence::{device_chain, device_evidence, disk_subject, explained_share};
@@ -178,11 +179,16 @@ impl SlowOperation<'_> {
     }
 }
 
-/// Whether several threads are blocked while CPUs are idle: not if one backup waits for its disk, nor if CPUs are full anyway.
+/// Whether several threads are blocked while CPUs are idle: not if one backup waits for its disk, work at low priority alone, nor if CPUs
+/// are full anyway.
 fn costs_the_host(context: &RuleContext) -> bool {
     let blocked = context.interval.idle_blocked.as_ref();
     blocked.is_none_or(|blocked| {
-        blocked.lower_bound || blocked.blocked_threads >= MIN_SEVERAL_THREADS && blocked.cpus >= MIN_CRITICAL_IDLE_CPUS
+        let background = blocked.groups.iter().filter(|group| is_background(context, group));
+        let (threads, ratio) =
+            background.fold((0.0, 0.0), |(threads, ratio), group| (threads + group.blocked_threads(), ratio + group.ratio));
+        let cpus = blocked.cpus - ratio * context.cpu_count();
+        blocked.lower_bound || blocked.blocked_threads - threads >= MIN_SEVERAL_THREADS && cpus >= MIN_CRITICAL_IDLE_CPUS
     })
 }
 

@@ -4,8 +4,8 @@
 //! functions that they call.
 
 use KernelLock::{
-    AddressSpace, Allocator, Cgroup, Directory, GracePeriod, Inode, Ipc, Kernfs, Module, Mount, Network, OpenFile, Process,
-    ReverseMap, Socket, Terminal,
+    AddressSpace, Allocator, Cgroup, Directory, FrozenFileSystem, GracePeriod, Inode, Ipc, Kernfs, Module, Mount, Network,
+    OpenFile, Process, ReverseMap, Socket, Terminal,
 };
 
 /// What a lock inside the kernel protects.
@@ -41,6 +41,8 @@ pub enum KernelLock {
     Socket,
     /// tty_mutex and the locks of terminals
     Terminal,
+    /// s_writers of a file system that is frozen (fsfreeze, a snapshot): `is_frozen_file_system` of the interval decides it
+    FrozenFileSystem,
     /// Not a lock: all CPUs must pass a point at which no reader of RCU runs, as for umount
     GracePeriod,
 }
@@ -74,6 +76,7 @@ impl KernelLock {
             Allocator => "the locks of a kernel allocator",
             Socket => "the lock of a socket",
             Terminal => "the locks of terminals (tty_mutex)",
+            FrozenFileSystem => "a frozen file system (fsfreeze, a snapshot)",
             GracePeriod => "an RCU grace period",
         }
     }
@@ -81,7 +84,7 @@ impl KernelLock {
     /// In which of its system calls a thread on storage may hold the lock.
     pub fn held_on_storage(self) -> HeldOnStorage {
         match self {
-            Directory | Inode | OpenFile | Mount | Module | Process => HeldOnStorage::Any,
+            Directory | Inode | OpenFile | Mount | Module | Process | FrozenFileSystem => HeldOnStorage::Any,
             AddressSpace => HeldOnStorage::MemoryMapCalls,
             ReverseMap | Kernfs | Cgroup | Network | Ipc | Allocator | Socket | Terminal | GracePeriod => HeldOnStorage::Never,
         }

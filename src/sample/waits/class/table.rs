@@ -65,6 +65,7 @@ pub const PREFIXES: &[(&str, WaitClass)] = &[
     ("swap_read", WaitClass::Disk),
     // File systems
     ("jbd2_", WaitClass::Disk),
+    ("__jbd2_", WaitClass::Disk), // __jbd2_log_wait_for_space: the journal is full
     ("do_get_write_access", WaitClass::Disk),
     ("add_transaction_credits", WaitClass::Disk),
     ("wait_transaction_locked", WaitClass::Disk),

@@ -1,0 +1,265 @@
+//! Whether threads that may wait for a lock by inference take turns on storage with the thread that is there.
+//!
+//! An active thread in a condition variable or semaphore looks the same whether it waits for a lock or for work. Behind a lock that is held
+//! through I/O each thread is on storage when its turn comes; idle workers beside one thread that writes a log never are. And what waits
+//! in a private futex waits for a thread of its own process. docs/metrics.md, "Idle but blocked".
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::blocked_threads::{BlockedThread, LONG_WAIT_NS};
+use super::wait_counts::{ClassifiedWait, GroupWaits, MIN_ON_STORAGE_SHARE, WaitCounts};
+use crate::ids::TaskId;
+use crate::sample::waits::{FutexWait, WaitClass};
+use crate::sample::{Host, Sample};
+use crate::units::reaches_threshold;
+
+/// Share of a group's or process's sightings on storage that other threads of the crowd than the most seen one must have, so that the crowd
+/// takes turns there. docs/metrics.md, "Fixed thresholds".
+const MIN_TURNS_SHARE: f64 = 0.2;
+
+/// What this interval and the one before it show of each group, by index into `Waits::groups`.
+#[derive(Clone, Debug, Default)]
+pub struct StorageTurns {
+    groups: Vec<GroupTurns>,
+    /// Pids of the processes with threads in private futexes that may wait for a thread of them on storage
+    processes: FxHashSet<u32>,
+}
+
+/// Which threads of a group in futexes may wait for a thread on storage.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GroupTurns {
+    /// Of those in futex calls that show a held lock: the share that may. The others are in private futexes of processes without a
+    /// thread on storage
+    pub contended: f64,
+    /// Of those that wait for a lock by inference: the share that may
+    pub inferred: f64,
+    /// Part of `inferred`: threads were seen to take turns. Of the others one thread is in one long wait on storage, so that no turn
+    /// could be seen.
+    pub seen: f64,
+    /// Of threads in futexes that processes share, `inferred` is more than 0.
+    shared: bool,
+}
+
+impl Default for GroupTurns {
+    fn default() -> GroupTurns {
+        GroupTurns { contended: 1.0, inferred: 0.0, seen: 0.0, shared: false }
+    }
+}
+
+/// Sightings of one thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sightings {
+    storage: u32,
+    /// In a futex, private or not, that may be a lock
+    futex: u32,
+    /// In this interval
+    private_inferred: u32,
+    shared_inferred: u32,
+    private_contended: u32,
+    shared_contended: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turns {
+    Seen,
+    /// One thread has been in one wait on storage for so long that no other one could have had its turn.
+    Possible,
+    None,
+}
+
+impl StorageTurns {
+    pub(super) fn new(host: &Host, older: &Sample, newer: &Sample, counts: &WaitCounts) -> StorageTurns {
+        let mut turns =
+            StorageTurns { groups: vec![GroupTurns::default(); newer.waits.groups.len()], processes: FxHashSet::default() };
+        let relevant = relevant_groups(newer.waits.groups.len(), counts);
+        if !relevant.contains(&true) {
+            return turns;
+        }
+        let mut threads: FxHashMap<(u16, TaskId), Sightings> = FxHashMap::default();
+        let is_relevant = |group: u16| relevant.get(usize::from(group)).copied().unwrap_or(false);
+        for row in newer.waits.threads.iter().filter(|row| is_relevant(row.group)) {
+            let Some(wait) = counts.class_in_group(row.group, row.wait) else { continue };
+            threads.entry((row.group, row.task)).or_default().add(wait, row.seen_count, true);
+        }
+        add_earlier_sightings(host, older, newer, is_relevant, &mut threads);
+        let long = long_waits_on_storage(host, newer);
+        for (group, _) in (0_u16..).zip(&relevant).filter(|(_, relevant)| **relevant) {
+            let of_group: Vec<(TaskId, Sightings)> =
+                threads.iter().filter(|((of, _), _)| *of == group).map(|((_, task), seen)| (*task, *seen)).collect();
+            let found = turns.evaluate(group, &of_group, &long, counts.sub_samples.len());
+            if let Some(slot) = turns.groups.get_mut(usize::from(group)) {
+                *slot = found;
+            }
+        }
+        turns
+    }
+
+    /// Of the group with this index into `Waits::groups`.
+    pub fn group(&self, group: u16) -> GroupTurns {
+        self.groups.get(usize::from(group)).copied().unwrap_or_default()
+    }
+
+    /// Whether a thread of this process that waits for a lock by inference may wait for a thread on storage.
+    pub fn may_wait(&self, group: u16, pid: u32) -> bool {
+        self.group(group).shared || self.processes.contains(&pid)
+    }
+
+    fn evaluate(&mut self, group: u16, threads: &[(TaskId, Sightings)], long: &[(u16, u32)], sub_samples: usize) -> GroupTurns {
+        let mut processes: FxHashMap<u32, Vec<(TaskId, Sightings)>> = FxHashMap::default();
+        for thread in threads {
+            processes.entry(thread.0.pid).or_default().push(*thread);
+        }
+        let of_group = turns_of(threads, long.iter().any(|(of, _)| *of == group));
+        let (mut contended, mut inferred) = (Share::default(), Share::default());
+        let mut seen = Share::default();
+        for (pid, own) in &processes {
+            let of_process = turns_of(own, long.contains(&(group, *pid)));
+            let storage: u32 = own.iter().map(|(_, sightings)| sightings.storage).sum();
+            let is_enough = reaches_threshold(f64::from(storage), MIN_ON_STORAGE_SHARE * sub_samples as f64) && storage > 0;
+            let on_storage = is_enough || processes.len() == 1;
+            for (_, sightings) in own {
+                contended.add(sightings.private_contended, on_storage);
+                contended.add(sightings.shared_contended, true);
+                inferred.add(sightings.private_inferred, of_process != Turns::None);
+                inferred.add(sightings.shared_inferred, of_group != Turns::None);
+                seen.add(sightings.private_inferred, of_process == Turns::Seen);
+                seen.add(sightings.shared_inferred, of_group == Turns::Seen);
+            }
+            if of_process != Turns::None {
+                self.processes.insert(*pid);
+            }
+        }
+        // A lone thread in the futex call of a contended mutex counts as one by inference, but has no sightings as such.
+        let alone = if of_group == Turns::None { 0.0 } else { contended.or(0.0) };
+        let in_shared = threads.iter().any(|(_, sightings)| sightings.shared_inferred > 0);
+        GroupTurns {
+            contended: contended.or(1.0),
+            inferred: inferred.or(alone),
+            seen: seen.or(if of_group == Turns::Seen { alone } else { 0.0 }),
+            shared: in_shared && of_group != Turns::None,
+        }
+    }
+}
+
+impl Sightings {
+    fn add(&mut self, wait: ClassifiedWait, seen_count: u16, is_now: bool) {
+        let seen_count = u32::from(seen_count);
+        // Several of them at one address count like a contended mutex.
+        if let Some(FutexWait::LikelyMutex { .. }) = wait.futex
+            && wait.class == WaitClass::Futex
+            && is_now
+        {
+            let count = if wait.is_private_futex { &mut self.private_contended } else { &mut self.shared_contended };
+            *count = count.saturating_add(seen_count);
+        }
+        let is_contended = matches!(
+            wait.futex,
+            Some(FutexWait::ContendedMutex { .. } | FutexWait::OwnerWord { .. } | FutexWait::PiLock { .. })
+        );
+        let count = match (wait.class, is_contended) {
+            (WaitClass::Disk, _) => {
+                self.storage = self.storage.saturating_add(seen_count);
+                return;
+            }
+            (WaitClass::Futex, _) if wait.is_private_futex => &mut self.private_inferred,
+            (WaitClass::Futex, _) => &mut self.shared_inferred,
+            (WaitClass::Lock, true) if wait.is_private_futex => &mut self.private_contended,
+            (WaitClass::Lock, true) => &mut self.shared_contended,
+            _ => return,
+        };
+        if is_now {
+            *count = count.saturating_add(seen_count);
+        }
+        self.futex = self.futex.saturating_add(seen_count);
+    }
+}
+
+/// Sightings of which a condition holds, of all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    part: f64,
+    whole: f64,
+}
+
+impl Share {
+    fn add(&mut self, seen_count: u32, holds: bool) {
+        self.whole += f64::from(seen_count);
+        self.part += if holds { f64::from(seen_count) } else { 0.0 };
+    }
+
+    /// The share, or `none` without sightings.
+    fn or(self, none: f64) -> f64 {
+        if self.whole > 0.0 { self.part / self.whole } else { none }
+    }
+}
+
+/// Groups with a thread on storage and threads in futexes.
+fn relevant_groups(groups: usize, counts: &WaitCounts) -> Vec<bool> {
+    let seen = |is_there: fn(&GroupWaits) -> bool| {
+        let mut found = vec![false; groups];
+        for row in counts.sub_samples.iter().flatten().filter(|row| is_there(row)) {
+            if let Some(slot) = found.get_mut(usize::from(row.group)) {
+                *slot = true;
+            }
+        }
+        found
+    };
+    let in_futex = seen(|row| row.lock_inferred > 0 || row.lock_contended > row.kernel_lock + row.file_lock);
+    seen(|row| row.storage > 0).into_iter().zip(in_futex).map(|(storage, futex)| storage && futex).collect()
+}
+
+/// Adds what the sub-samples of the interval before this one saw of these groups.
+fn add_earlier_sightings(
+    host: &Host,
+    older: &Sample,
+    newer: &Sample,
+    is_relevant: impl Fn(u16) -> bool,
+    threads: &mut FxHashMap<(u16, TaskId), Sightings>,
+) {
+    let numbers: Vec<Option<u16>> = older
+        .waits
+        .groups
+        .iter()
+        .map(|id| {
+            let at = newer.waits.groups.iter().position(|other| other == id)?;
+            u16::try_from(at).ok().filter(|group| is_relevant(*group))
+        })
+        .collect();
+    let mut classified: FxHashMap<u32, Option<ClassifiedWait>> = FxHashMap::default();
+    for row in &older.waits.threads {
+        let Some(group) = numbers.get(usize::from(row.group)).copied().flatten() else { continue };
+        let wait = classified
+            .entry(row.wait)
+            .or_insert_with(|| older.waits.observed_wait(row.wait).map(|wait| ClassifiedWait::new(wait, host)));
+        if let Some(wait) = wait {
+            threads.entry((group, row.task)).or_default().add(*wait, row.seen_count, false);
+        }
+    }
+}
+
+/// Group and pid of threads that the last sub-sample saw in a wait on storage that has lasted for long.
+fn long_waits_on_storage(host: &Host, newer: &Sample) -> Vec<(u16, u32)> {
+    let Some(last) = newer.waits.sub_samples.last() else { return Vec::new() };
+    let number = newer.waits.sub_samples.len() - 1;
+    let is_long = |since_ns: u64| last.boottime_ns.saturating_sub(since_ns) >= LONG_WAIT_NS;
+    let waits = newer.waits.blocked.iter().filter(|wait| {
+        usize::from(wait.last_sub_sample) == number
+            && is_long(wait.blocked_since_ns)
+            && BlockedThread::new(host.machine.as_bytes(), wait).class == WaitClass::Disk
+    });
+    waits.map(|wait| (wait.group, wait.task.pid)).collect()
+}
+
+/// Whether these threads take turns on storage: several of those that wait in futexes were seen there, and not nearly always the same one.
+fn turns_of(threads: &[(TaskId, Sightings)], has_long_wait: bool) -> Turns {
+    let all: u32 = threads.iter().map(|(_, seen)| seen.storage).sum();
+    let of_crowd = || threads.iter().map(|(_, seen)| seen).filter(|seen| seen.futex > 0).map(|seen| seen.storage);
+    let others = of_crowd().sum::<u32>() - of_crowd().max().unwrap_or(0);
+    if others > 0 && reaches_threshold(f64::from(others), f64::from(all) * MIN_TURNS_SHARE) {
+        Turns::Seen
+    } else if has_long_wait {
+        Turns::Possible
+    } else {
+        Turns::None
+    }
+}
