@@ -17,6 +17,15 @@ use crate::units::reaches_threshold;
 /// takes turns there. docs/metrics.md, "Fixed thresholds".
 const MIN_TURNS_SHARE: f64 = 0.2;
 
+/// A thread that is on storage in this share of the sub-samples or more may be one that writes for others, such as the log writer of a
+/// database. docs/metrics.md, "Fixed thresholds".
+const MIN_WRITER_SHARE: f64 = 0.8;
+/// Threads that wait in step with it from which they count. docs/metrics.md, "Fixed thresholds".
+const MIN_IN_STEP_THREADS: usize = 4;
+/// They run at least this often for each time that it runs, and at most so often. docs/metrics.md, "Fixed thresholds".
+const MIN_STEP_RATIO: f64 = 0.25;
+const MAX_STEP_RATIO: f64 = 4.0;
+
 /// What this interval and the one before it show of each group, by index into `Waits::groups`.
 #[derive(Clone, Debug, Default)]
 pub struct StorageTurns {
@@ -34,7 +43,7 @@ pub struct GroupTurns {
     /// Of those that wait for a lock by inference: the share that may
     pub inferred: f64,
     /// Part of `inferred`: threads were seen to take turns. Of the others one thread is in one long wait on storage, so that no turn
-    /// could be seen.
+    /// could be seen, or they run in step with one that is on storage nearly all the time.
     pub seen: f64,
     /// Of threads in futexes that processes share, `inferred` is more than 0.
     shared: bool,
@@ -50,6 +59,8 @@ impl Default for GroupTurns {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sightings {
     storage: u32,
+    /// Part of `storage`: in this interval
+    storage_now: u32,
     /// In a futex, private or not, that may be a lock
     futex: u32,
     /// In this interval
@@ -62,7 +73,7 @@ struct Sightings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turns {
     Seen,
-    /// One thread has been in one wait on storage for so long that no other one could have had its turn.
+    /// One thread has been in one wait on storage for so long that no other one could have had its turn, or writes for the others.
     Possible,
     None,
 }
@@ -83,10 +94,15 @@ impl StorageTurns {
         }
         add_earlier_sightings(host, older, newer, is_relevant, &mut threads);
         let long = long_waits_on_storage(host, newer);
+        let timeslices = |task| {
+            let of =
+                |sample: &Sample| sample.tasks.as_ref().ok()?.thread(task)?.1.schedstat.map(|schedstat| schedstat.timeslices);
+            of(newer)?.since(of(older)?)
+        };
         for (group, _) in (0_u16..).zip(&relevant).filter(|(_, relevant)| **relevant) {
             let of_group: Vec<(TaskId, Sightings)> =
                 threads.iter().filter(|((of, _), _)| *of == group).map(|((_, task), seen)| (*task, *seen)).collect();
-            let found = turns.evaluate(group, &of_group, &long, counts.sub_samples.len());
+            let found = turns.evaluate(group, &of_group, &long, counts.sub_samples.len(), &timeslices);
             if let Some(slot) = turns.groups.get_mut(usize::from(group)) {
                 *slot = found;
             }
@@ -104,16 +120,24 @@ impl StorageTurns {
         self.group(group).shared || self.processes.contains(&pid)
     }
 
-    fn evaluate(&mut self, group: u16, threads: &[(TaskId, Sightings)], long: &[(u16, u32)], sub_samples: usize) -> GroupTurns {
+    fn evaluate(
+        &mut self,
+        group: u16,
+        threads: &[(TaskId, Sightings)],
+        long: &[(u16, u32)],
+        sub_samples: usize,
+        timeslices: &impl Fn(TaskId) -> Option<u64>,
+    ) -> GroupTurns {
         let mut processes: FxHashMap<u32, Vec<(TaskId, Sightings)>> = FxHashMap::default();
         for thread in threads {
             processes.entry(thread.0.pid).or_default().push(*thread);
         }
-        let of_group = turns_of(threads, long.iter().any(|(of, _)| *of == group));
+        let has_writer = |threads| runs_in_step(threads, sub_samples, timeslices);
+        let of_group = turns_of(threads, long.iter().any(|(of, _)| *of == group) || has_writer(threads));
         let (mut contended, mut inferred) = (Share::default(), Share::default());
         let mut seen = Share::default();
         for (pid, own) in &processes {
-            let of_process = turns_of(own, long.contains(&(group, *pid)));
+            let of_process = turns_of(own, long.contains(&(group, *pid)) || has_writer(own));
             let storage: u32 = own.iter().map(|(_, sightings)| sightings.storage).sum();
             let is_enough = reaches_threshold(f64::from(storage), MIN_ON_STORAGE_SHARE * sub_samples as f64) && storage > 0;
             let on_storage = is_enough || processes.len() == 1;
@@ -159,6 +183,7 @@ impl Sightings {
         let count = match (wait.class, is_contended) {
             (WaitClass::Disk, _) => {
                 self.storage = self.storage.saturating_add(seen_count);
+                self.storage_now = self.storage_now.saturating_add(if is_now { seen_count } else { 0 });
                 return;
             }
             (WaitClass::Futex, _) if wait.is_private_futex => &mut self.private_inferred,
@@ -250,14 +275,29 @@ fn long_waits_on_storage(host: &Host, newer: &Sample) -> Vec<(u16, u32)> {
     waits.map(|wait| (wait.group, wait.task.pid)).collect()
 }
 
+/// Whether threads in futexes run about as often as one thread that is on storage nearly all the time: each time that it has written
+/// they go on. Idle workers run far less often.
+fn runs_in_step(threads: &[(TaskId, Sightings)], sub_samples: usize, timeslices: &impl Fn(TaskId) -> Option<u64>) -> bool {
+    let Some((writer, seen)) = threads.iter().max_by_key(|(_, seen)| seen.storage_now) else { return false };
+    if !reaches_threshold(f64::from(seen.storage_now), MIN_WRITER_SHARE * sub_samples as f64) {
+        return false;
+    }
+    let Some(written) = timeslices(*writer).filter(|&slices| slices > 0) else { return false };
+    let others = threads.iter().filter(|(task, seen)| task != writer && seen.private_inferred + seen.shared_inferred > 0);
+    let mut ran: Vec<u64> = others.filter_map(|(task, _)| timeslices(*task)).collect();
+    ran.sort_unstable();
+    let median = ran.get(ran.len() / 2).map_or(0.0, |&slices| slices as f64 / written as f64);
+    ran.len() >= MIN_IN_STEP_THREADS && (MIN_STEP_RATIO..=MAX_STEP_RATIO).contains(&median)
+}
+
 /// Whether these threads take turns on storage: several of those that wait in futexes were seen there, and not nearly always the same one.
-fn turns_of(threads: &[(TaskId, Sightings)], has_long_wait: bool) -> Turns {
+fn turns_of(threads: &[(TaskId, Sightings)], is_possible: bool) -> Turns {
     let all: u32 = threads.iter().map(|(_, seen)| seen.storage).sum();
     let of_crowd = || threads.iter().map(|(_, seen)| seen).filter(|seen| seen.futex > 0).map(|seen| seen.storage);
     let others = of_crowd().sum::<u32>() - of_crowd().max().unwrap_or(0);
     if others > 0 && reaches_threshold(f64::from(others), f64::from(all) * MIN_TURNS_SHARE) {
         Turns::Seen
-    } else if has_long_wait {
+    } else if is_possible {
         Turns::Possible
     } else {
         Turns::None

@@ -5,6 +5,7 @@ mod asleep;
 mod hidden;
 mod hidden_time;
 mod late_readings;
+mod log_writer;
 mod new_tasks;
 mod properties;
 mod run_queue;

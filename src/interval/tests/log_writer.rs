@@ -1,0 +1,50 @@
+//! Threads that wait, by inference, for one that writes for them.
+
+use super::*;
+use crate::sample::task::Schedstat;
+use crate::sample::waits::WaitClass;
+
+/// One process: a thread in fdatasync at all of ten sub-samples, and eight in condition variables. `ran`: timeslices of each of these for
+/// 100 of the first.
+fn blocked(ran: u64) -> (f64, f64) {
+    let sample = |second: u64| {
+        let total = times(0, 0, second * 100, 0);
+        let thread = |index: u32| {
+            let timeslices = Counter(second * if index == 0 { 100 } else { ran });
+            synthetic::thread(50 + index, "db").with(|thread| {
+                thread.schedstat = Some(Schedstat { run_ns: Counter(0), run_delay_ns: Counter(0), timeslices });
+            })
+        };
+        let process = synthetic::process(50, "db").threads((0..9).map(thread));
+        let mut sample = synthetic::sample(second as f64).cpus([total]).processes([process]).build();
+        let row = GroupWaits { group: 0, storage: 1, lock_inferred: 8, ..GroupWaits::default() };
+        let end_ns = sample.at.boottime_ns;
+        let sub = |at: u64| SubSample {
+            boottime_ns: end_ns - (9 - at) * 100_000_000,
+            cpu: Some(times(0, 0, second * 100 - (9 - at) * 10, 0)),
+            in_flight: Some(1),
+            waits: synthetic::waits::group(&row),
+        };
+        let task = |index: u32| synthetic::task_id(50, 50 + index);
+        let seen = |index| if index == 0 { [(WaitClass::Disk, 10)] } else { [(WaitClass::Futex, 10)] };
+        sample.waits = Waits {
+            sub_samples: (0..10).map(sub).collect(),
+            observed: synthetic::waits::observed(),
+            groups: vec![GroupId::Process(synthetic::process_id(50))],
+            threads: (0..9).flat_map(|index| synthetic::waits::thread(task(index), 0, &seen(index))).collect(),
+            ..Waits::default()
+        };
+        sample
+    };
+    let interval = between(&sample(10), &sample(11));
+    let blocked = interval.idle_blocked.expect("sub-samples");
+    let group = blocked.groups.first().expect("a thread on storage");
+    (group.lock_inferred, group.lock_unconfirmed)
+}
+
+#[test]
+fn threads_that_run_in_step_with_one_that_writes_wait_for_it() {
+    assert_eq!(blocked(50), (8.0, 8.0), "no thread takes a turn: it stays unconfirmed");
+    assert_eq!(blocked(1), (0.0, 0.0), "idle workers");
+    assert_eq!(blocked(1000), (0.0, 0.0), "busy workers");
+}
