@@ -365,6 +365,8 @@ pub struct Disk {
     #[serde(default)]
     pub stands_on: Vec<String>,
     pub reads: Option<Operation>,
+    /// Whether a device of the device mapper is suspended
+    pub suspended: Option<bool>,
     pub writes: Option<Operation>,
     pub flushes: Option<Operation>,
     #[serde(default)]

@@ -369,6 +369,7 @@ impl Machine {
                 slaves: disk.stands_on.iter().map(|below| disk_id(phase, below)).collect(),
                 ..DiskFacts::default()
             })
+                suspended: disk.suspended,
             .reads(op("reads"))
             .writes(op("writes"))
             .flushes(self.read(&format!("disk {name} flushes")).0, self.read(&format!("disk {name} flushes ms")).0)

@@ -34,6 +34,7 @@ pub fn read(root: &Root, id: DiskId, name: &[u8], mounted: &MountPoints) -> Disk
         slaves: list_slaves(&mut device),
         mount_points: mounted.of_devices([id].into_iter().chain(partitions.iter().copied())),
         partitions,
+        suspended: device.read("dm/suspended").ok().and_then(parse_single_u64).map(|value| value != 0),
     }
 }
 
