@@ -735,6 +735,8 @@ pub struct Memory {
     pub major_faults: f64,
     /// In the first interval of the phase only
     pub oom_kills: u64,
+    /// Stalls for compaction; as many as `direct` if not given
+    pub compaction_stalls: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -211,6 +211,7 @@ impl Machine {
             self.add("memory direct", memory.direct.unwrap_or(0.0) * seconds);
             self.add("memory major", memory.major_faults * seconds);
         }
+            self.add("memory compacted", memory.compaction_stalls.or(memory.direct).unwrap_or(0.0) * seconds);
         for limit in &phase.limit {
             self.add(&format!("refused {}", limit.kind), limit.refused.unwrap_or(0.0) * seconds);
         }
@@ -303,7 +304,7 @@ impl Machine {
                 reclaimed_pages: memory.reclaimed.is_some().then(|| self.read("memory reclaimed")),
                 scanned_direct_pages: memory.direct.map(|_| self.read("memory direct")),
                 allocation_stalls: memory.direct.map(|_| self.read("memory direct")),
-                compaction_stalls: memory.direct.map(|_| self.read("memory direct")),
+                compaction_stalls: memory.compaction_stalls.or(memory.direct).map(|_| self.read("memory compacted")),
                 major_faults: Some(self.read("memory major")),
                 oom_kills: Some(self.read("oom")),
                 dirty_kb: Some(memory.dirty_mib * 1024),
