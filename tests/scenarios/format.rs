@@ -148,6 +148,9 @@ pub struct Process {
     /// CPUs that its first thread uses
     #[serde(default)]
     pub cpu: f64,
+    /// The part of `cpu` that is system time
+    #[serde(default)]
+    pub system: f64,
     /// `cpu` is that of all its threads, divided evenly
     #[serde(default)]
     pub spread: bool,
@@ -362,11 +365,11 @@ pub struct Disk {
     pub name: String,
     pub rotational: Option<bool>,
     pub serial: Option<String>,
+    /// Whether a device of the device mapper is suspended
+    pub suspended: Option<bool>,
     #[serde(default)]
     pub stands_on: Vec<String>,
     pub reads: Option<Operation>,
-    /// Whether a device of the device mapper is suspended
-    pub suspended: Option<bool>,
     pub writes: Option<Operation>,
     pub flushes: Option<Operation>,
     #[serde(default)]
@@ -732,11 +735,11 @@ pub struct Memory {
     pub reclaimed: Option<f64>,
     /// Pages scanned by tasks themselves, and their stalls
     pub direct: Option<f64>,
+    /// Stalls for compaction; as many as `direct` if not given
+    pub compaction_stalls: Option<f64>,
     pub major_faults: f64,
     /// In the first interval of the phase only
     pub oom_kills: u64,
-    /// Stalls for compaction; as many as `direct` if not given
-    pub compaction_stalls: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -135,6 +135,8 @@ impl Machine {
         for process in &phase.process {
             for pid in process.pid..process.pid + process.count {
                 self.add(&format!("task {pid} run"), process.cpu * seconds * 1e9);
+                self.add(&format!("task {pid} system"), process.system * seconds * TICKS);
+                self.add(&format!("task {pid} user"), (process.cpu - process.system) * seconds * TICKS);
                 self.add(&format!("task {pid} ended"), process.ended * seconds * TICKS);
                 self.add(&format!("task {pid} delay"), process.run_queue * seconds * 1e9);
                 self.add(&format!("task {pid} major"), process.major_faults * seconds);
@@ -209,9 +211,9 @@ impl Machine {
             self.add("memory refaults", memory.refaults * seconds);
             self.add("memory reclaimed", memory.reclaimed.unwrap_or(0.0) * seconds);
             self.add("memory direct", memory.direct.unwrap_or(0.0) * seconds);
+            self.add("memory compacted", memory.compaction_stalls.or(memory.direct).unwrap_or(0.0) * seconds);
             self.add("memory major", memory.major_faults * seconds);
         }
-            self.add("memory compacted", memory.compaction_stalls.or(memory.direct).unwrap_or(0.0) * seconds);
         for limit in &phase.limit {
             self.add(&format!("refused {}", limit.kind), limit.refused.unwrap_or(0.0) * seconds);
         }
@@ -367,10 +369,10 @@ impl Machine {
             .facts(DiskFacts {
                 rotational: disk.rotational,
                 serial: disk.serial.as_deref().map(Name::from),
+                suspended: disk.suspended,
                 slaves: disk.stands_on.iter().map(|below| disk_id(phase, below)).collect(),
                 ..DiskFacts::default()
             })
-                suspended: disk.suspended,
             .reads(op("reads"))
             .writes(op("writes"))
             .flushes(self.read(&format!("disk {name} flushes")).0, self.read(&format!("disk {name} flushes ms")).0)
@@ -601,6 +603,10 @@ impl Machine {
                 let (first, cpus) = process.moves_on.unwrap_or((0, self.cpus));
                 thread.processor = first + (process.on_cpu - first + if process.moves { self.samples } else { 0 }) % cpus;
                 thread.user_ticks = Counter(0);
+                if index == 0 && process.system > 0.0 {
+                    thread.user_ticks = self.read(&format!("task {pid} user"));
+                    thread.system_ticks = self.read(&format!("task {pid} system"));
+                }
                 if index == 0 {
                     thread.major_faults = self.read(&format!("task {pid} major"));
                 }
