@@ -10,7 +10,7 @@ use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
 use super::hung_threads::hung_threads;
 use super::page_waits::waits_for_page;
 use super::rule_context::RuleContext;
-use super::rules::waits_for_thaw;
+use super::rules::{waits_for_thaw, works_for_memory};
 use super::server_causes::{is_behind_kernel_lock, namespace, servers_of, stops_process};
 use crate::ids::cpu_list::parse_cpu_list;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
@@ -18,6 +18,7 @@ use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
 use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::interval::runnable::RunnableThread;
+use crate::sample::Name;
 use crate::sample::cgroup::Controller;
 use crate::units::reaches_threshold;
 
@@ -35,6 +36,9 @@ const MIN_STOLEN_WAIT_SHARE: f64 = 0.5;
 
 /// Mean number of threads of a group on storage from which any busy device may be the one that they wait for.
 const MIN_ON_UNKNOWN_DEVICE: f64 = 0.5;
+
+/// System time of a busy thread, as a share of the time, from which its calls may be those that fail.
+const MIN_FAILING_CALLS_SHARE: f64 = 0.1;
 
 /// Kinds that can be the cause of another finding, the root causes first: memory before devices before the threads that wait.
 const CAUSES: [Kind; 16] = [
@@ -80,6 +84,11 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
     let may_be_waited_for = |device: DiskId| is_waited_for(device) || blocked.is_some_and(has_group_of_unknown_device);
     match (finding.kind, cause.kind) {
         (Kind::SaturatedCore, Kind::SaturatedThread) => is_core_of(context, finding, &cause.subject),
+        (Kind::SaturatedThread, Kind::MemoryPressure) => {
+            matches!(&finding.subject, Subject::Task { id, name } if is_memory_thread(context, *id, name))
+                && matches!(cause.subject, Subject::Host)
+        }
+        (Kind::SaturatedThread, Kind::LimitReached) => repeats_failing_calls(finding, cause),
         (Kind::SaturatedCore, Kind::CpuSaturated) => is_among_allowed_cpus(finding, cause),
         (Kind::IdleButBlocked, Kind::MemoryPressure) => is_short_of_memory(context, &cause.subject),
         (Kind::DiskLatency | Kind::DiskBusyNotSaturated, Kind::MemoryPressure) => {
@@ -259,6 +268,23 @@ fn is_core_of(context: &RuleContext, finding: &Finding, threads: &Subject) -> bo
     let interval_ns = (context.interval.seconds * 1e9) as u64;
     let was_there = |task| context.state.last_moved_ns(task).is_none_or(|at| finding.since.boottime_ns + 2 * interval_ns >= at);
     core.top_thread.is_some_and(|(task, share)| is_of(task) && share.0 >= core.busy() * DOMINANT_SHARE && was_there(task))
+}
+
+/// Whether the thread is one of the kernel that frees or moves memory.
+fn is_memory_thread(context: &RuleContext, task: TaskId, name: &Name) -> bool {
+    works_for_memory(name.as_bytes()) && context.process(task.pid).is_some_and(|process| process.kernel_thread)
+}
+
+/// Whether a thread may be busy because its calls fail: its process has no descriptor left, so that accept, open or socket fail at once
+/// and are called again. A thread that computes needs few system calls.
+fn repeats_failing_calls(thread: &Finding, limit: &Finding) -> bool {
+    let is_of = |process: &TaskId| match &thread.subject {
+        Subject::Task { id, .. } => id.pid == process.pid,
+        _ => false,
+    };
+    let is_used_up = number(limit, "used_ratio").is_some_and(|share| share >= 1.0);
+    let in_calls = number(thread, "system_ratio").is_some_and(|share| share >= MIN_FAILING_CALLS_SHARE);
+    is_used_up && in_calls && matches!(&limit.subject, Subject::Task { id, .. } if is_of(id))
 }
 
 /// Whether most blocked threads wait for pages or for memory, and are in the cgroup that lacks memory. Threads that hang are a finding of

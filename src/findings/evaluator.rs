@@ -42,6 +42,9 @@ struct TrackedFinding {
     interval_starts: [Instant; HYSTERESIS_INTERVALS],
     /// When the latest interval that showed it ended
     last_shown: Instant,
+    /// When the first of the intervals began that show it as more than a note, and which of the last intervals did: bit 0 is the latest
+    worse_since: Option<Instant>,
+    worse_mask: u8,
     /// Its cause, as the latest interval with one showed it
     cause: Option<FindingKey>,
 }
@@ -207,6 +210,7 @@ impl Evaluator {
         let mut ended = Vec::new();
         self.tracked.retain(|_, tracked| {
             tracked.levels.iter_mut().for_each(|level| level.shown_mask = 0);
+            tracked.worse_mask = 0;
             let raised = tracked.is_raised();
             if raised && over {
                 ended.push(tracked.to_ended());
@@ -270,6 +274,8 @@ impl TrackedFinding {
             levels: Default::default(),
             interval_starts: [began; HYSTERESIS_INTERVALS],
             last_shown: at,
+            worse_since: None,
+            worse_mask: 0,
             cause: None,
         }
     }
@@ -285,6 +291,11 @@ impl TrackedFinding {
             level.shown_mask = (level.shown_mask << 1) & ((1 << HYSTERESIS_INTERVALS) - 1);
             level.clean_intervals = level.clean_intervals.saturating_add(1);
         }
+        self.worse_mask = (self.worse_mask << 1) & ((1 << HYSTERESIS_INTERVALS) - 1);
+        let is_worse = self.levels.get(1).is_some_and(|warning| warning.raised);
+        if self.worse_mask == 0 && !is_worse {
+            self.worse_since = None;
+        }
     }
 
     fn observe(&mut self, rule: &Rule, candidate: Candidate, interval: &Interval, limit_seconds: f64) {
@@ -292,7 +303,7 @@ impl TrackedFinding {
         self.last_shown = interval.at();
         self.levels[0].shown_mask |= 1;
         let since = if self.is_raised() { self.finding.since } else { self.first_shown() };
-        let lasted = interval.at().boottime_ns.saturating_sub(since.boottime_ns) as f64 / 1e9;
+        let lasted = self.worse_seconds(candidate.severity, interval);
         let candidate = match rule.hysteresis {
             Hysteresis::Sustained if lasted < limit_seconds => Candidate { severity: Severity::Note, ..candidate },
             _ => candidate,
@@ -317,6 +328,16 @@ impl TrackedFinding {
         if candidate.severity >= severity {
             self.finding = Arc::new(new_finding(rule, Candidate { severity, ..candidate }, since, interval));
         }
+    }
+
+    /// Seconds for which it has been more than a note, this interval included: a long note is no reason for a warning at once.
+    fn worse_seconds(&mut self, severity: Severity, interval: &Interval) -> f64 {
+        if severity == Severity::Note {
+            return 0.0;
+        }
+        self.worse_mask |= 1;
+        let since = *self.worse_since.get_or_insert(interval.older.at);
+        interval.at().boottime_ns.saturating_sub(since.boottime_ns) as f64 / 1e9
     }
 
     /// When the earliest of the last intervals that showed it began.

@@ -1,4 +1,4 @@
-//! The order of findings: each root cause, then what follows from it; what explains most of the lost time first.
+//! The order of findings: each root cause, then what follows from it; refusals, losses and what explains most of the lost time first.
 //! docs/metrics.md, "Causes and order".
 
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ const ORDER_MARGIN_RATIO: f64 = 1.25;
 const ORDER_MARGIN_SHARE: f64 = 0.05;
 
 /// Findings in the order in which to read them: each root cause, followed by what follows from it. Root causes are in the order
-/// of the worst severity among them and their consequences, then of the share of the host that they explain; lost time comes
-/// before used time. Those of `previous` keep their places unless the difference is clear.
+/// of the worst severity among them and their consequences, then of the share of the host that they explain; lost time and calls or
+/// packets that fail come before used time. Those of `previous` keep their places unless the difference is clear.
 pub fn order(findings: Vec<Finding>, previous: &[FindingKey]) -> Vec<Finding> {
     let mut incidents: Vec<Incident> = Vec::new();
     let (roots, consequences): (Vec<Finding>, Vec<Finding>) =
@@ -93,10 +93,13 @@ impl Incident {
         self.members.iter().map(|finding| finding.explained_share).fold(0.0, f64::max)
     }
 
-    /// Whether much of the host's time is lost by waiting, not used.
+    /// The largest share of time that a finding loses by waiting, not by use.
+    fn lost_share(&self) -> f64 {
+        self.members.iter().map(lost_share).fold(0.0, f64::max)
+    }
+
     fn loses_time(&self) -> bool {
-        let lost = |finding: &Finding| !is_used_time(finding.kind) && finding.explained_share >= MIN_LOST_SHARE;
-        self.members.iter().any(lost)
+        self.lost_share() >= MIN_LOST_SHARE
     }
 
     fn outweighs(&self, other: &Incident, margin: Margin) -> bool {
@@ -111,15 +114,44 @@ impl Incident {
             },
             Margin::Any => share > other_share,
             // A share near the bound of lost time must not change the order either.
-            Margin::Clear if class.1 != other_class.1 => class.1 && share > MIN_LOST_SHARE + ORDER_MARGIN_SHARE,
+            Margin::Clear if class.1 != other_class.1 => class.1 && self.lost_share() > MIN_LOST_SHARE + ORDER_MARGIN_SHARE,
             Margin::Clear => share > other_share * ORDER_MARGIN_RATIO + ORDER_MARGIN_SHARE,
         }
     }
 }
 
-/// Whether a kind of finding is about CPU time that is used.
-fn is_used_time(kind: Kind) -> bool {
-    matches!(kind, Kind::SaturatedCore | Kind::SaturatedThread | Kind::HiddenCpu | Kind::ShortLivedProcesses)
+/// The share of time that a finding loses by waiting: of the host, or, where that says little, of what waits. What fails, is lost or
+/// stands still counts as all of it: how much of the host's time that costs is not known.
+fn lost_share(finding: &Finding) -> f64 {
+    match finding.kind {
+        Kind::SaturatedCore | Kind::SaturatedThread | Kind::HiddenCpu | Kind::ShortLivedProcesses => 0.0,
+        // CPUs in use without a queue, or by work that may wait.
+        Kind::CpuSaturated if finding.severity == Severity::Note => 0.0,
+        // A cgroup of a large host: its share of the time counts, not that of the host.
+        Kind::CpuThrottled => finding.value,
+        kind if fails_or_stops(kind) => 1.0,
+        _ => finding.explained_share,
+    }
+}
+
+/// Whether a kind of finding is about calls or packets that fail, or threads that stand still, whose share of the host is not known.
+fn fails_or_stops(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::LimitReached
+            | Kind::OomKill
+            | Kind::Deadlock
+            | Kind::HungTask
+            | Kind::TracedProcess
+            | Kind::NicSaturated
+            | Kind::TcpRetransmits
+            | Kind::ListenOverflow
+            | Kind::SynQueueOverflow
+            | Kind::UdpOverflow
+            | Kind::SendBlocked
+            | Kind::ConnectBlocked
+            | Kind::LookupBlocked
+    )
 }
 
 fn by_weight(a: &Finding, b: &Finding) -> std::cmp::Ordering {
@@ -158,6 +190,34 @@ mod tests {
         let full = finding(Kind::NicSaturated, 3, Severity::Critical, 0.0, None);
         let order = order(vec![busy.clone(), small.clone(), convoy.clone(), full.clone()], &[]);
         assert_eq!(keys(&order), keys(&[full, convoy, busy, small]));
+    }
+
+    #[test]
+    fn what_fails_or_is_throttled_comes_before_used_time_of_the_same_severity() {
+        let busy = finding(Kind::SaturatedThread, 0, Severity::Warning, 0.5, None);
+        let limit = finding(Kind::LimitReached, 1, Severity::Warning, 0.0, None);
+        let lost = finding(Kind::TcpRetransmits, 2, Severity::Warning, 0.0, None);
+        let throttled = |value| Finding { value, ..finding(Kind::CpuThrottled, 3, Severity::Warning, value / 4.0, None) };
+        let all = |value| vec![busy.clone(), limit.clone(), lost.clone(), throttled(value)];
+        let before = keys(&[throttled(0.8), lost.clone(), limit.clone(), busy.clone()]);
+        assert_eq!(keys(&order(all(0.8), &[])), before);
+        let seldom = keys(&[lost.clone(), limit.clone(), busy.clone(), throttled(0.1)]);
+        assert_eq!(keys(&order(all(0.1), &[])), seldom, "seldom throttled");
+        // A thread that was there before makes room at once.
+        assert_eq!(
+            keys(&order(vec![busy.clone(), limit.clone()], &keys(&[busy.clone(), limit.clone()]))),
+            keys(&[limit, busy])
+        );
+    }
+
+    #[test]
+    fn full_cpus_without_a_queue_come_after_notes_of_lost_time() {
+        let used = finding(Kind::CpuSaturated, 0, Severity::Note, 1.0, None);
+        let waits = finding(Kind::IdleButBlocked, 1, Severity::Note, 0.3, None);
+        assert_eq!(keys(&order(vec![used.clone(), waits.clone()], &[])), keys(&[waits, used]));
+        let queue = finding(Kind::CpuSaturated, 0, Severity::Warning, 1.0, None);
+        let waits = finding(Kind::IdleButBlocked, 1, Severity::Warning, 0.3, None);
+        assert_eq!(keys(&order(vec![waits.clone(), queue.clone()], &[])), keys(&[queue, waits]), "with one threads wait");
     }
 
     #[test]

@@ -54,9 +54,14 @@ fn is_part_of_the_time(threads: f64) -> bool {
     threads < 0.95
 }
 
-/// A name as text; bytes that are not UTF-8 become U+FFFD.
+/// A name as text; bytes that are not UTF-8 become U+FFFD. A blank after a character that ends a clause becomes a no-break space: a
+/// headline divides sentences into their clauses, and a name into none.
 pub fn lossy_name(name: &Name) -> String {
-    name.to_string_lossy()
+    let text = name.to_string_lossy();
+    if !text.contains("; ") && !text.contains(". ") {
+        return text;
+    }
+    text.replace("; ", ";\u{a0}").replace(". ", ".\u{a0}")
 }
 
 /// The end of a path that a reader recognizes: `base/5/16396`, `pg_wal/…0012`, `journal`. A name of digits says nothing without its

@@ -3,6 +3,9 @@
 //! A sentence consists of clauses. Those that do not fit are left out as a whole: nothing is cut in the cause. Idle-but-blocked has
 //! clauses of its own, from the interval that the screen shows, so that its figures are those of the bar and the tables.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use crate::findings::Evaluation;
 use crate::findings::finding::{Finding, Kind};
 use crate::findings::formatting::{count, cpus, latency, lossy_name, multiple, plural, short_path, significant_digits};
@@ -112,20 +115,35 @@ fn before_colon(part: &str, room: usize) -> &str {
     heads.filter(|head| (room / 2..=room).contains(&length(head))).last().unwrap_or(part)
 }
 
-/// The clauses of a sentence: between semicolons outside of parentheses, and its further sentences.
+/// The clauses of a sentence: between semicolons outside of parentheses, and its further sentences. A parenthesis of a name that has no
+/// partner is none.
 fn clauses_of(sentence: &str) -> Vec<Clause> {
-    let is_open = |clause: &str| clause.matches('(').count() > clause.matches(')').count();
+    let sentence = sentence.trim_end_matches('.');
+    let inside = parentheses(sentence);
+    let is_inside = |at: usize| inside.iter().any(|range| range.contains(&at));
+    let separators =
+        ["; ", ". "].into_iter().flat_map(|separator| sentence.match_indices(separator).map(move |(at, _)| (at, separator)));
     let mut clauses: Vec<Clause> = Vec::new();
-    for (at, sentence) in sentence.trim_end_matches('.').split(". ").enumerate() {
-        for (part, clause) in sentence.split("; ").enumerate() {
-            let separator = if part == 0 && at > 0 { ". " } else { "; " };
-            match clauses.last_mut() {
-                Some((_, last)) if is_open(last) => *last += &format!("{separator}{clause}"),
-                _ => clauses.push((separator, clause.to_owned())),
-            }
+    let (mut begin, mut before) = (0, "; ");
+    for (at, separator) in separators.filter(|&(at, _)| !is_inside(at)).collect::<BTreeMap<_, _>>() {
+        clauses.push((before, sentence.get(begin..at).unwrap_or_default().to_owned()));
+        (begin, before) = (at + separator.len(), separator);
+    }
+    clauses.push((before, sentence.get(begin..).unwrap_or_default().to_owned()));
+    clauses
+}
+
+/// From each opening parenthesis to the one that closes it.
+fn parentheses(sentence: &str) -> Vec<Range<usize>> {
+    let (mut open, mut closed) = (Vec::new(), Vec::new());
+    for (at, character) in sentence.char_indices() {
+        match character {
+            '(' => open.push(at),
+            ')' => closed.extend(open.pop().map(|begin| begin..at)),
+            _ => {}
         }
     }
-    clauses
+    closed
 }
 
 /// `postgres: 63 threads wait behind 1 in fdatasync, pg_wal on loop0: flush 40.3 ms, 24.8/s → 1.56 of 2 CPUs idle, blocked`
@@ -274,6 +292,24 @@ mod tests {
         let sentence = "load 8.11 (1-min average); now 2 running, 3 in D (2 on disk; 1 in vfork: harmless); 4 % busy";
         assert_eq!(fit(sentence, 60), "load 8.11 (1-min average); now 2 running, 3 in D; 4 % busy");
         assert_eq!(fit(sentence, 200), sentence);
+    }
+
+    #[test]
+    fn a_parenthesis_of_a_name_hides_no_clause() {
+        let sentence =
+            "(install-very-l (123) uses 99 % of one CPU: at its limit; the host is 50 % busy (1 of 2 CPUs); 1 CPU is idle";
+        assert_eq!(fit(sentence, 72), "(install-very-l (123) uses 99 % of one CPU: at its limit; 1 CPU is idle");
+        let sentence = "very-long-name) (123) waits; most CPU time: (sd-pam) (7) 0.50 CPU; bash (2) waits";
+        assert_eq!(fit(sentence, 45), "very-long-name) (123) waits; bash (2) waits");
+    }
+
+    #[test]
+    fn a_name_with_a_separator_is_in_one_clause() {
+        use crate::sample::Name;
+        let name = |text: &str| lossy_name(&Name::from(text));
+        let sentence = format!("{} (7) waits for {}; b waits", name("a; b. c"), name("/srv/x; y"));
+        assert_eq!(clauses_of(&sentence).len(), 2, "{sentence}");
+        assert_eq!(name("kworker/0:1-ev; events.").as_str(), "kworker/0:1-ev;\u{a0}events.");
     }
 
     #[test]

@@ -47,6 +47,7 @@ use crate::findings::rules::network::tcp_retransmits::TCP_RETRANSMITS;
 use crate::findings::rules::network::udp_overflow::UDP_OVERFLOW;
 pub use blocked_tasks::kernel_lock_contention::waits_for_thaw;
 pub use cpu::cpu_throttled::begins_with_idle_host;
+pub use cpu::kernel_work::works_for_memory;
 
 /// All rules, in the order of `Kind`.
 pub const RULES: &[Rule] = &[

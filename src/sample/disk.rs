@@ -76,6 +76,9 @@ pub struct DiskFacts {
     pub partitions: Vec<DiskId>,
     /// Mount points of the device and of its partitions, from mountinfo
     pub mount_points: Vec<Name>,
+    /// dm/suspended: requests wait until the device is resumed, and are not in flight; `None` for other devices
+    #[serde(default)]
+    pub suspended: Option<bool>,
 }
 
 /// Kind of request to a device.

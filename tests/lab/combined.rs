@@ -125,8 +125,10 @@ fn a_throttled_task_on_a_busy_host() {
         said.says(&held, &["spin"]);
         said.first("cpu-throttled", group);
         said.follows(&held, "none");
-        for kind in ["saturated-core", "saturated-thread", "idle-but-blocked", "hung-task", "cpu-saturated"] {
+        for kind in ["saturated-core", "saturated-thread", "idle-but-blocked", "hung-task"] {
             said.must_not(kind);
         }
+        // All CPUs are used, and hardly any thread waits for one: that is a note.
+        said.at_most_a_note("cpu-saturated", "host");
     });
 }

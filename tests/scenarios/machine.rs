@@ -166,7 +166,7 @@ impl Machine {
                 reclaimed_pages: memory.reclaimed.is_some().then(|| self.read("memory reclaimed")),
                 scanned_direct_pages: memory.direct.map(|_| self.read("memory direct")),
                 allocation_stalls: memory.direct.map(|_| self.read("memory direct")),
-                compaction_stalls: memory.direct.map(|_| self.read("memory direct")),
+                compaction_stalls: memory.compaction_stalls.or(memory.direct).map(|_| self.read("memory compacted")),
                 major_faults: Some(self.read("memory major")),
                 oom_kills: Some(self.read("oom")),
                 dirty_kb: Some(memory.dirty_mib * 1024),

@@ -296,14 +296,20 @@ impl Pair {
     fn check_first(&self, last: &[Finding], mut complain: impl FnMut(String)) {
         let Some(first) = last.first() else { return };
         let incidents = last.chunk_by(|_, finding| finding.follows_from.is_some());
+        let lost = |finding: &Finding| if is_used_time(finding) { 0.0 } else { finding.explained_share };
         let weight = |incident: &[Finding]| {
             let worst = incident.iter().map(|finding| finding.severity).max();
-            (worst, incident.iter().map(|finding| finding.explained_share).fold(0.0, f64::max))
+            let largest = |share: &dyn Fn(&Finding) -> f64| incident.iter().map(share).fold(0.0, f64::max);
+            (worst, largest(&|finding| finding.explained_share), largest(&lost))
         };
         let weights: Vec<_> = incidents.map(weight).collect();
-        let (first_severity, first_share) = weights[0];
-        for &(severity, share) in &weights[1..] {
-            if severity > first_severity || severity == first_severity && share > first_share * 1.25 + 0.05 {
+        let (first_severity, first_share, _) = weights[0];
+        // What fails or stops has no share of the host, or a small one, and comes before used time.
+        let may_come_first = first_share == 0.0 || first.kind == Kind::CpuThrottled;
+        for &(severity, share, lost) in &weights[1..] {
+            let weighs_more =
+                if may_come_first { lost >= first_share.max(0.25) + 0.05 } else { share > first_share * 1.25 + 0.05 };
+            if severity > first_severity || severity == first_severity && weighs_more {
                 complain(format!(
                     "the first is {}, of {first_share}, before one of {share}: {}",
                     first.sentence,
@@ -312,4 +318,9 @@ impl Pair {
             }
         }
     }
+}
+
+/// CPU time that is used, not lost.
+fn is_used_time(finding: &Finding) -> bool {
+    matches!(finding.kind, Kind::SaturatedCore | Kind::SaturatedThread | Kind::HiddenCpu | Kind::ShortLivedProcesses)
 }

@@ -10,6 +10,7 @@ pub mod demand;
 pub mod free_cpus;
 pub mod frequent_switches;
 pub mod hidden_cpu;
+pub mod kernel_work;
 pub mod load_average;
 pub mod low_weight;
 pub mod priority;

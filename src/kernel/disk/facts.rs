@@ -40,6 +40,7 @@ pub fn read(root: &Root, id: DiskId, name: &[u8], mounted: &MountPoints) -> Disk
         slaves,
         mount_points: mounted.of_devices([id].into_iter().chain(partitions.iter().copied())),
         partitions,
+        suspended: device.read("dm/suspended").ok().and_then(parse_single_u64).map(|value| value != 0),
     }
 }
 

@@ -14,9 +14,7 @@ use crate::sample::limits::{Limit, LimitKind};
 use crate::sample::task::Tasks;
 use crate::units::Counter;
 
-/// pids.max is read again after this time.
-const MAX_TTL_NS: u64 = 60_000_000_000;
-/// Files pids.max that are read in one sample, about 0.2 ms.
+/// Files pids.max that are read every 5 s, about 0.2 ms: all of them on most machines, otherwise those that were read longest ago.
 const MAX_READS: usize = 32;
 /// A group with this share of its limit in the scan is watched: the scan misses tasks that end soon.
 const MIN_WATCHED_SHARE: f64 = 0.5;
@@ -63,18 +61,18 @@ impl CgroupTaskReader {
         }
     }
 
-    /// Counts the tasks of each group, reads limits that are not known, and decides which groups are watched.
+    /// Counts the tasks of each group, reads limits again, and decides which groups are watched.
     fn find_watched(&mut self, root: &Root, known: KnownReadings<'_>) {
         let counts = count_tasks(known.tasks);
         self.known.retain(|id, _| counts.contains_key(id));
-        let mut left = MAX_READS;
+        // New groups first, then those near their limit.
+        let order = |id: &CgroupId| self.known.get(id).map(|group| (!group.is_watched, group.max_read_ns));
+        let mut oldest: Vec<&CgroupId> = counts.keys().collect();
+        oldest.sort_by_cached_key(|id| order(id));
+        for id in oldest.into_iter().take(MAX_READS) {
+            self.read_max(root, known, id);
+        }
         for (id, count) in counts {
-            let fresh = |group: &KnownGroup| known.now_ns.saturating_sub(group.max_read_ns) < MAX_TTL_NS;
-            if !self.known.get(&id).is_some_and(fresh) {
-                let Some(rest) = left.checked_sub(1) else { continue };
-                left = rest;
-                self.read_max(root, known, &id);
-            }
             let Some(group) = self.known.get_mut(&id) else { continue };
             let refused_lately = group.last_refusal_ns.is_some_and(|at| known.now_ns.saturating_sub(at) < WATCH_NS);
             let is_large = group.max.is_some_and(|max| count as f64 >= max as f64 * MIN_WATCHED_SHARE);
@@ -169,7 +167,13 @@ mod tests {
         let expected = vec![(group("/full"), 4, 4, Some(Counter(7))), (group("/refused"), 3, 4, Some(Counter(1)))];
         assert_eq!(read(Extent::All, 1), expected, "the scan counts one task of /small");
         write("half", 4, 1);
+        fs::write(pids.join("free/pids.max"), "1\n").unwrap();
         let later = read(Extent::Near, 1_000_000_001);
         assert_eq!(later.len(), 3, "each second while it has half of its limit: {later:?}");
+        let full = read(Extent::All, 5_000_000_001);
+        assert!(
+            full.iter().any(|(id, used, max, _)| *id == group("/free") && (*used, *max) == (4, 1)),
+            "a new limit: {full:?}"
+        );
     }
 }

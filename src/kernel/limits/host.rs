@@ -6,24 +6,19 @@ use crate::kernel::root::{FileHandle, Root};
 use crate::sample::limits::{Limit, LimitKind};
 use crate::units::Counter;
 
-/// The maxima are read again after this time.
-const MAXIMA_TTL_NS: u64 = 60_000_000_000;
-
 /// Keeps the files open that are read repeatedly.
 #[derive(Debug)]
 pub struct HostLimitReader {
     file_nr: FileHandle,
     tracked_count: FileHandle,
     tracking_statistics: FileHandle,
-    maxima: Maxima,
-    /// CLOCK_BOOTTIME; `None`: they were not read yet
-    maxima_read_ns: Option<u64>,
     /// As last read
     rows: Vec<Limit>,
     buffer: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+/// They may change at any time, and connection tracking begins when its module is loaded: they are read as often as what is used.
+#[derive(Clone, Copy, Debug)]
 struct Maxima {
     /// kernel.threads-max
     threads: Option<u64>,
@@ -39,8 +34,6 @@ impl Default for HostLimitReader {
             file_nr: FileHandle::new("proc/sys/fs/file-nr"),
             tracked_count: FileHandle::new("proc/sys/net/netfilter/nf_conntrack_count"),
             tracking_statistics: FileHandle::new("proc/net/stat/nf_conntrack"),
-            maxima: Maxima::default(),
-            maxima_read_ns: None,
             rows: Vec::new(),
             buffer: Vec::new(),
         }
@@ -56,15 +49,12 @@ impl HostLimitReader {
     }
 
     fn read(&mut self, root: &Root, known: KnownReadings<'_>) -> Vec<Limit> {
-        if self.maxima_read_ns.is_none_or(|at| known.now_ns.saturating_sub(at) >= MAXIMA_TTL_NS) {
-            let mut number = |path: &str| root.read(path, &mut self.buffer).ok().and_then(|()| parse_single_u64(&self.buffer));
-            self.maxima = Maxima {
-                threads: number("proc/sys/kernel/threads-max"),
-                pids: number("proc/sys/kernel/pid_max"),
-                tracked: number("proc/sys/net/netfilter/nf_conntrack_max"),
-            };
-            self.maxima_read_ns = Some(known.now_ns);
-        }
+        let mut number = |path: &str| root.read(path, &mut self.buffer).ok().and_then(|()| parse_single_u64(&self.buffer));
+        let maxima = Maxima {
+            threads: number("proc/sys/kernel/threads-max"),
+            pids: number("proc/sys/kernel/pid_max"),
+            tracked: number("proc/sys/net/netfilter/nf_conntrack_max"),
+        };
         let mut rows = Vec::new();
         let mut add = |limit: Limit| rows.extend(is_near(&limit).then_some(limit));
         if self.file_nr.read(root, &mut self.buffer).is_ok()
@@ -73,15 +63,15 @@ impl HostLimitReader {
             add(Limit::new(LimitKind::HostFiles, used, max));
         }
         if let Some(tasks) = known.load.map(|load| u64::from(load.entities)) {
-            let threads = self.maxima.threads.map(|max| (max, LimitKind::HostTasks));
-            let pids = self.maxima.pids.map(|max| (max, LimitKind::TaskIds));
+            let threads = maxima.threads.map(|max| (max, LimitKind::HostTasks));
+            let pids = maxima.pids.map(|max| (max, LimitKind::TaskIds));
             // The lower of the two is the limit.
             if let Some((max, kind)) = threads.into_iter().chain(pids).min_by_key(|&(max, _)| max) {
                 add(Limit::new(kind, tasks, max));
             }
         }
         // 0 is no limit.
-        if let Some(max) = self.maxima.tracked.filter(|max| *max > 0)
+        if let Some(max) = maxima.tracked.filter(|max| *max > 0)
             && self.tracked_count.read(root, &mut self.buffer).is_ok()
             && let Some(used) = parse_single_u64(&self.buffer)
         {
@@ -113,6 +103,8 @@ fn parse_dropped_packets(text: &[u8]) -> Option<Counter> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::cgroup::CgroupReader;
+    use crate::sample::task::Tasks;
 
     #[test]
     fn dropped_packets_are_added_up_over_cpus() {
@@ -121,6 +113,33 @@ mod tests {
             0000ffff  00000000 00000001 00000000 00000001 00000000 00000000\n";
         assert_eq!(parse_dropped_packets(text), Some(Counter(32)));
         assert_eq!(parse_dropped_packets(b"entries found\n1 2\n"), None);
+    }
+
+    #[test]
+    fn a_maximum_that_changes_is_seen_at_the_next_reading() {
+        use std::fs;
+        let tree = tempfile::tempdir().unwrap();
+        let root = Root::at_directory(tree.path().to_owned());
+        fs::create_dir_all(tree.path().join("proc/sys/net/netfilter")).unwrap();
+        let write = |file: &str, number: u32| {
+            fs::write(tree.path().join("proc/sys/net/netfilter").join(file), format!("{number}\n")).unwrap();
+        };
+        let (tasks, cgroups) = (Tasks::default(), CgroupReader::default());
+        let mut reader = HostLimitReader::default();
+        let mut read = |now_ns| {
+            let mut rows = Vec::new();
+            let known = KnownReadings { tasks: &tasks, load: None, cgroups: &cgroups, now_ns };
+            reader.sample(&root, Extent::All, known, &mut rows);
+            rows.into_iter().map(|row| (row.kind, row.used, row.max)).collect::<Vec<_>>()
+        };
+        assert_eq!(read(1), [], "without connection tracking");
+        write("nf_conntrack_count", 900);
+        write("nf_conntrack_max", 100_000);
+        assert_eq!(read(5_000_000_001), []);
+        write("nf_conntrack_max", 1_000);
+        assert_eq!(read(10_000_000_001), [(LimitKind::TrackedConnections, 900, 1_000)]);
+        write("nf_conntrack_max", 100_000);
+        assert_eq!(read(15_000_000_001), [], "raised");
     }
 
     #[test]

@@ -9,8 +9,12 @@ use crate::kernel::task::files::TaskFiles;
 use crate::sample::limits::{Limit, LimitKind};
 use crate::sample::task::Process;
 
-/// The limit is not read of a process with fewer descriptors.
+/// The limit is not read of a process with fewer descriptors, unless it is busy: one without descriptors may call accept again and again.
 const MIN_DESCRIPTORS: u64 = 40;
+/// CPUs since its last reading from which a process is busy. Its limit is read again each time: prlimit may have changed it.
+const MIN_BUSY_CPUS: f64 = 0.5;
+/// A program that keeps fewer descriptors for itself has locked itself in (a sandbox), and opens none.
+const MIN_LIMIT: u64 = 10;
 /// A limit is read again after this time, and while the process is near it.
 const LIMIT_TTL_NS: u64 = 60_000_000_000;
 /// Processes read in one sample, about 2 ms; the others are read in the next one.
@@ -28,8 +32,10 @@ pub struct OpenFileReader {
 #[derive(Clone, Copy, Debug)]
 struct KnownProcess {
     id: ProcessId,
-    /// Its CPU time when it was read; `None`: it was not read yet
+    /// Its CPU time when it was read, in ns; `None`: it was not read yet
     cpu_time: Option<u64>,
+    /// CLOCK_BOOTTIME when it was read
+    read_ns: u64,
     used: u64,
     /// The soft limit; `None` if it was not read, or there is no limit
     max: Option<u64>,
@@ -72,7 +78,7 @@ impl OpenFileReader {
 
 impl KnownProcess {
     fn new(id: ProcessId) -> KnownProcess {
-        KnownProcess { id, cpu_time: None, used: 0, max: None, limit_read_ns: 0 }
+        KnownProcess { id, cpu_time: None, read_ns: 0, used: 0, max: None, limit_read_ns: 0 }
     }
 
     fn is_near(&self) -> bool {
@@ -80,21 +86,27 @@ impl KnownProcess {
     }
 
     fn read(&mut self, process: &Process, count: Option<u64>, root: &Root, now_ns: u64) {
-        self.cpu_time = Some(cpu_time(process));
+        let now = cpu_time(process);
+        let used = self.cpu_time.map_or(0, |before| now.saturating_sub(before));
+        let is_busy = used as f64 >= now_ns.saturating_sub(self.read_ns) as f64 * MIN_BUSY_CPUS && self.cpu_time.is_some();
+        (self.cpu_time, self.read_ns) = (Some(now), now_ns);
         let Some(count) = count else { return };
         self.used = count;
         let is_old = self.limit_read_ns == 0 || now_ns.saturating_sub(self.limit_read_ns) >= LIMIT_TTL_NS;
-        if count >= MIN_DESCRIPTORS && (is_old || self.is_near()) {
+        let is_wanted = count >= MIN_DESCRIPTORS && (is_old || self.is_near());
+        if is_busy || is_wanted {
             let text = root.read_once(format!("proc/{}/limits", process.pid));
-            self.max = text.ok().and_then(|text| parse_open_file_limit(&text));
+            self.max = text.ok().and_then(|text| parse_open_file_limit(&text)).filter(|&max| max >= MIN_LIMIT);
             self.limit_read_ns = now_ns;
         }
     }
 }
 
-/// A figure that grows whenever the process runs.
+/// CPU time of a process in ns. It grows whenever the process runs.
 fn cpu_time(process: &Process) -> u64 {
-    process.cpu_ns.map_or_else(|| process.user_ticks.0.wrapping_add(process.system_ticks.0), |time| time.0)
+    // USER_HZ is 100 on the architectures of today.
+    let ticks = || process.user_ticks.0.wrapping_add(process.system_ticks.0).wrapping_mul(10_000_000);
+    process.cpu_ns.map_or_else(ticks, |time| time.0)
 }
 
 /// The soft limit in the line `Max open files` of /proc/PID/limits; `None` without a limit.
@@ -105,7 +117,49 @@ fn parse_open_file_limit(text: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::kernel::cgroup::CgroupReader;
+    use crate::sample::task::Tasks;
+    use crate::synthetic;
+
+    /// This test's own process has descriptors open.
+    #[test]
+    fn the_limit_of_a_busy_process_is_read_whatever_it_has_open_and_again_each_time() {
+        use std::fs;
+        let tree = tempfile::tempdir().unwrap();
+        let root = Root::at_directory(tree.path().to_owned());
+        let pid = std::process::id();
+        let files = TaskFiles::open(&Root::host()).unwrap();
+        if files.descriptor_count(pid).is_ok_and(|count| count == 0) {
+            println!("skipped: before Linux 6.2 descriptors are not counted");
+            return;
+        }
+        let write = |max: u64| {
+            fs::create_dir_all(tree.path().join(format!("proc/{pid}"))).unwrap();
+            fs::write(tree.path().join(format!("proc/{pid}/limits")), format!("Max open files  {max}  {max}  files\n"))
+                .unwrap();
+        };
+        let cgroups = CgroupReader::default();
+        let mut reader = OpenFileReader::default();
+        let mut read = |seconds: u64, cpu_seconds: f64| {
+            let run_ns = (cpu_seconds * 1e9) as u64;
+            let process = synthetic::process(pid, "test").ran(run_ns).threads([synthetic::thread(pid, "test")]).build();
+            let tasks = Tasks { processes: vec![Arc::new(process)], ..Tasks::default() };
+            let mut rows = Vec::new();
+            let known = KnownReadings { tasks: &tasks, load: None, cgroups: &cgroups, now_ns: seconds * 1_000_000_000 };
+            reader.sample(&root, &files, Extent::All, known, &mut rows);
+            rows.into_iter().map(|row| row.max).collect::<Vec<_>>()
+        };
+        write(1_000_000);
+        assert_eq!(read(10, 1.0), [0_u64; 0]);
+        assert_eq!(read(15, 6.0), [0_u64; 0], "busy, with many left");
+        write(MIN_LIMIT);
+        assert_eq!(read(20, 11.0), [MIN_LIMIT], "lowered by prlimit");
+        write(MIN_LIMIT - 1);
+        assert_eq!(read(25, 16.0), [0_u64; 0], "a sandbox");
+    }
 
     #[test]
     fn the_soft_limit_is_the_first_number() {

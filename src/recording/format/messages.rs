@@ -61,6 +61,8 @@ struct DiskFactsMessage {
     mounts: Vec<Vec<u8>>,
     #[prost(bytes = "vec", optional, tag = "10")]
     path: Option<Vec<u8>>,
+    #[prost(bool, optional, tag = "11")]
+    suspended: Option<bool>,
 }
 
 fn encode_disk(facts: &DiskFacts) -> Vec<u8> {
@@ -76,6 +78,7 @@ fn encode_disk(facts: &DiskFacts) -> Vec<u8> {
         partitions: pairs(&facts.partitions),
         mounts: facts.mount_points.iter().map(bytes).collect(),
         path: facts.sysfs_path.as_ref().map(bytes),
+        suspended: facts.suspended,
     }
     .encode_to_vec()
 }
@@ -96,6 +99,7 @@ fn decode_disk(bytes: &[u8]) -> Result<DiskFacts, Malformed> {
         partitions: ids(&message.partitions),
         mount_points: message.mounts.iter().map(|mount| Name::from(mount.as_slice())).collect(),
         sysfs_path: message.path.as_deref().map(Name::from),
+        suspended: message.suspended,
     })
 }
 

@@ -91,6 +91,7 @@ pub fn disk(d: &mut Dice) -> Disk {
             slaves: d.list(3, disk_id),
             partitions: d.list(3, disk_id),
             mount_points: d.list(3, Dice::name),
+            suspended: d.maybe(Dice::bool),
         }),
         reads: operations(d),
         writes: operations(d),

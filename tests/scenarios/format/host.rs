@@ -31,6 +31,8 @@ pub struct Disk {
     pub name: String,
     pub rotational: Option<bool>,
     pub serial: Option<String>,
+    /// Whether a device of the device mapper is suspended
+    pub suspended: Option<bool>,
     #[serde(default)]
     pub stands_on: Vec<String>,
     pub reads: Option<Operation>,
@@ -73,6 +75,8 @@ pub struct Memory {
     pub reclaimed: Option<f64>,
     /// Pages scanned by tasks themselves, and their stalls
     pub direct: Option<f64>,
+    /// Stalls for compaction; as many as `direct` if not given
+    pub compaction_stalls: Option<f64>,
     pub major_faults: f64,
     /// In the first interval of the phase only
     pub oom_kills: u64,

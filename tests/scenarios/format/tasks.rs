@@ -20,6 +20,9 @@ pub struct Process {
     /// CPUs that its first thread uses
     #[serde(default)]
     pub cpu: f64,
+    /// The part of `cpu` that is system time
+    #[serde(default)]
+    pub system: f64,
     /// `cpu` is that of all its threads, divided evenly
     #[serde(default)]
     pub spread: bool,

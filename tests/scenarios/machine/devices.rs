@@ -29,6 +29,7 @@ impl Machine {
             .facts(DiskFacts {
                 rotational: disk.rotational,
                 serial: disk.serial.as_deref().map(Name::from),
+                suspended: disk.suspended,
                 slaves: disk.stands_on.iter().map(|below| disk_id(phase, below)).collect(),
                 ..DiskFacts::default()
             })

@@ -19,6 +19,8 @@ impl Machine {
         for process in &phase.process {
             for pid in process.pid..process.pid + process.count {
                 self.add(&format!("task {pid} run"), process.cpu * seconds * 1e9);
+                self.add(&format!("task {pid} system"), process.system * seconds * TICKS);
+                self.add(&format!("task {pid} user"), (process.cpu - process.system) * seconds * TICKS);
                 self.add(&format!("task {pid} ended"), process.ended * seconds * TICKS);
                 self.add(&format!("task {pid} delay"), process.run_queue * seconds * 1e9);
                 self.add(&format!("task {pid} major"), process.major_faults * seconds);
@@ -93,6 +95,7 @@ impl Machine {
             self.add("memory refaults", memory.refaults * seconds);
             self.add("memory reclaimed", memory.reclaimed.unwrap_or(0.0) * seconds);
             self.add("memory direct", memory.direct.unwrap_or(0.0) * seconds);
+            self.add("memory compacted", memory.compaction_stalls.or(memory.direct).unwrap_or(0.0) * seconds);
             self.add("memory major", memory.major_faults * seconds);
         }
         for limit in &phase.limit {

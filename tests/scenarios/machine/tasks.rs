@@ -49,6 +49,10 @@ impl Machine {
                 let (first, cpus) = process.moves_on.unwrap_or((0, self.cpus));
                 thread.processor = first + (process.on_cpu - first + if process.moves { self.samples } else { 0 }) % cpus;
                 thread.user_ticks = Counter(0);
+                if index == 0 && process.system > 0.0 {
+                    thread.user_ticks = self.read(&format!("task {pid} user"));
+                    thread.system_ticks = self.read(&format!("task {pid} system"));
+                }
                 if index == 0 {
                     thread.major_faults = self.read(&format!("task {pid} major"));
                 }

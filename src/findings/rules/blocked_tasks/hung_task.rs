@@ -1,5 +1,6 @@
 //! Rule hung-task: a thread has been in one single uninterruptible wait for seconds.
 
+use crate::findings::device_waiters::leads_to_device;
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::count;
 use crate::findings::formatting::{duration, lossy_name, plural, significant_digits};
@@ -17,10 +18,13 @@ use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by}
 use crate::findings::wait_chain::stacks::stack_of;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::ids::{DiskId, GroupId};
+use crate::interval::Interval;
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::disk::DiskSpan;
 use crate::interval::idle_blocked::kernel_locks::is_frozen_file_system;
 use crate::interval::lock_holders::holder_of_group;
+use crate::sample::Name;
+use crate::sample::disk::Disk;
 use crate::sample::waits::{MAX_BLOCKED_THREADS, Syscall, WaitClass};
 use crate::units::PerSecond;
 
@@ -31,7 +35,7 @@ pub const HUNG_TASK: Rule = Rule {
               everything that waits for it waits too. A thread that waits for a file system in user space (FUSE) sleeps in S \
               and can be killed.",
     computed: "In D, or asleep for the answer of a file system in user space (FUSE), for at least 5 s without any CPU time. \
-               vfork parents and frozen tasks are left out. Critical from 120 s. Kernel threads that enter D and hang at the \
+               vfork parents and frozen tasks are left out. Critical from 120 s. A device of the device mapper that is suspended is named (dm/suspended, read every 30 s). Kernel threads that enter D and hang at the \
                same time are named with it; alone they are reported from 120 s, as a note; if a device completes nothing, \
                that finding names them. Kernel threads that are in D from the start are learned by name (10 s in which \
                nothing else hangs) and left out.",
@@ -173,6 +177,35 @@ fn may_wait_for_server(context: &RuleContext, thread: &BlockedThread) -> bool {
     is_unknown && hung_threads(context.interval, context.thresholds).any(BlockedThread::is_non_block_storage)
 }
 
+/// The suspended device (dm) of the thread's file, or below it; where that is not known the only one that is suspended.
+fn suspended_device<'a>(context: &RuleContext<'a>, thread: &BlockedThread) -> Option<&'a Disk> {
+    let interval: &'a Interval = context.interval;
+    let disks = interval.newer.disks.as_ref().ok()?;
+    let mut suspended = disks.iter().filter(|disk| disk.facts.suspended == Some(true));
+    let mounted = |mount: &Name| disks.iter().find(|disk| disk.facts.mount_points.contains(mount)).map(|disk| disk.id);
+    match (thread.disk, &thread.mount) {
+        (Some(disk), _) => suspended.find(|below| leads_to_device(interval, disk, below.id)),
+        (None, Some(mount)) => {
+            mounted(mount).and_then(|disk| suspended.find(|below| leads_to_device(interval, disk, below.id)))
+        }
+        (None, None) => suspended.next().filter(|_| suspended.next().is_none()),
+    }
+}
+
+/// The same for a thread that waits for storage, or for a file system that does not let writes begin.
+fn suspended_cause(context: &RuleContext, thread: &BlockedThread, frozen: bool) -> Option<String> {
+    let waits_for_storage = thread.class == WaitClass::Disk && !thread.is_non_block_storage();
+    let device = suspended_device(context, thread).filter(|_| waits_for_storage || frozen)?;
+    let is_known = thread.disk.is_some() || thread.mount.is_some();
+    let name = lossy_name(&device.name);
+    Some(match is_known {
+        true => {
+            format!("{name} is suspended (device mapper), so that no request reaches the device below: dmsetup resume {name}")
+        }
+        false => format!("most likely it waits for {name}, which is suspended (device mapper): dmsetup resume {name}"),
+    })
+}
+
 /// The cause in words, and how it is known.
 fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'static str) {
     let stalled = stalled_device(context, thread);
@@ -182,6 +215,9 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
     let frozen = thread.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), call));
     // In the same wait, but in a call that needs no file system: the lock of cgroups against new tasks.
     let makes_task = !frozen && thread.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), None));
+    if let Some(cause) = suspended_cause(context, thread, frozen) {
+        return (cause, "dm/suspended of the device in sysfs");
+    }
     let holder = holder_of_group(&context.interval.locks.kernel_holders, usize::from(thread.group));
     let basis = match (thread.class, holder) {
         _ if thread.is_non_block_storage() => "the type of the mount, or the wait channel",

@@ -19,6 +19,7 @@ use crate::interval::cgroup_names::{CgroupName, NameKind};
 use crate::interval::disk::DiskSpan;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::cgroup::Controller;
+use crate::sample::waits::class::strip_compiler_suffix;
 use crate::units::reaches_threshold;
 
 /// A limit that is used up holds the threads above the device if requests of at most this share of them are in the device.
@@ -54,7 +55,7 @@ pub const IO_THROTTLED: Rule = Rule {
 
 /// Whether the thread waits for writeback because it has dirtied too many pages.
 fn waits_for_writeback(thread: &BlockedThread) -> bool {
-    thread.wchan.as_ref().is_some_and(|channel| channel.as_bytes() == b"balance_dirty_pages")
+    thread.wchan.as_ref().is_some_and(|channel| strip_compiler_suffix(channel.as_bytes()) == b"balance_dirty_pages")
 }
 
 /// What else may delay requests.
@@ -62,7 +63,7 @@ const OTHER_THROTTLES: &str = "io.latency, io.cost or the file system";
 
 /// ZFS uses one wait channel for the device, for its locks and for throttled writers.
 fn is_zfs_cv_wait(thread: &BlockedThread) -> bool {
-    thread.wchan.as_ref().is_some_and(|channel| channel.as_bytes() == b"cv_wait_common")
+    thread.wchan.as_ref().is_some_and(|channel| strip_compiler_suffix(channel.as_bytes()) == b"cv_wait_common")
 }
 
 fn io_throttled(context: &RuleContext) -> Vec<Candidate> {

@@ -1,12 +1,14 @@
-//! Rule cpu-saturated: more runnable threads than CPUs, on the host or on the CPUs of an affinity mask.
+//! Rule cpu-saturated: more runnable threads than CPUs, on the host or on the CPUs of an affinity mask; a note where all CPUs are used
+//! without a queue.
 
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::{cpus, percent, significant_digits};
+use crate::findings::formatting::{cpus, percent, plural, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional};
 use crate::findings::rules::blocked_tasks::kernel_lock_contention::kernel_lock_clause;
 use crate::findings::rules::cpu::affinity::affinity_saturated;
 use crate::findings::rules::cpu::clauses::{cpu_users_clause, list_top_cpu_users};
+use crate::findings::rules::cpu::free_cpus::FreeCpus;
 use crate::findings::rules::cpu::frequent_switches::switching_clause;
 use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
 use crate::findings::rules::cpu::priority::is_low_priority;
@@ -15,6 +17,7 @@ use crate::findings::rules::cpu::run_queue::{
 };
 use crate::findings::rules::cpu::starved_thread::starved_thread;
 use crate::findings::wait_chain::link::ChainLink;
+use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;
 use crate::interval::cpu::CpuSpan;
 use crate::interval::task::ThreadSpan;
 
@@ -27,7 +30,8 @@ const MIN_LOW_PRIORITY_SHARE: f64 = 0.5;
 pub const CPU_SATURATED: Rule = Rule {
     kind: Kind::CpuSaturated,
     title: "CPUs saturated",
-    meaning: "Nearly all CPUs are in use, and threads wait for a CPU: everything takes longer than its CPU time.",
+    meaning: "Nearly all CPUs are in use, and threads wait for a CPU: everything takes longer than its CPU time. It is a note where \
+              hardly any thread waits: no time is lost, but further work would have to wait.",
     computed: "CPUs at least 90 % busy, steal included, and threads wait for a CPU for at least 0.25 seconds per second and \
                CPU, not counting threads at low priority (nice 10 or more, SCHED_BATCH, SCHED_IDLE) and not counting the time in which \
                their own quota may have throttled them. Where a cpuset or an affinity mask restricts threads to some CPUs, \
@@ -39,8 +43,10 @@ pub const CPU_SATURATED: Rule = Rule {
                the others get on average is named, with the reason if it is real-time threads, the CPU weights of cgroups, its nice \
                value, nice values of the threads that run that are lower by 5 or more, or its affinity. A process that wakes up by timers at least 10,000 times per second, or calls sched_yield in \
                a loop, is named, and so is a lock of the kernel for which more threads than CPUs wait while the CPUs are full of system time. \
+               A note also without a queue: CPUs at least 90 % busy, neither steal nor work at low priority, with any nice value above 0 or of cgroups of \
+               low CPU weight counted, and no CPU free for another thread (saturated-thread). \
                Run-queue waits of tasks that no scan found are not known: the number of threads is a lower bound then. PSI cpu and run delay alone do not raise it: a task throttled by its quota shows both on an idle host.",
-    caveats: "A compile or another batch job that is meant to use the whole host.",
+    caveats: "A compile or another batch job that is meant to use the whole host. With as many threads as CPUs it waits for none: that is a note.",
     next_steps: &[
         "which processes use the CPUs: %CPU (screen 5, s)",
         "which threads wait: runq (screen 5, t and s); how long: stalltop probe runq",
@@ -52,11 +58,15 @@ pub const CPU_SATURATED: Rule = Rule {
     evaluate: cpu_saturated,
 };
 
+/// CPUs that the threads of which `is_low` holds use.
+fn used_by(context: &RuleContext, is_low: impl Fn(&ThreadSpan) -> bool) -> f64 {
+    let threads = context.interval.tasks.iter().flat_map(|tasks| &tasks.threads);
+    threads.filter(|thread| is_low(thread)).filter_map(|thread| thread.cpu).map(|used| used.0).sum()
+}
+
 /// Whether the threads of which `is_low` holds use most of the busy time.
 fn uses_most(context: &RuleContext, cpu: &CpuSpan, is_low: impl Fn(&ThreadSpan) -> bool) -> bool {
-    let threads = context.interval.tasks.iter().flat_map(|tasks| &tasks.threads);
-    let used: f64 = threads.filter(|thread| is_low(thread)).filter_map(|thread| thread.cpu).map(|used| used.0).sum();
-    used >= cpu.busy() * context.cpu_count() * MIN_LOW_PRIORITY_SHARE
+    used_by(context, is_low) >= cpu.busy() * context.cpu_count() * MIN_LOW_PRIORITY_SHARE
 }
 
 /// The cgroup of low CPU weight that uses most, if threads of such cgroups, and those at low priority, use most of the busy time, and
@@ -78,9 +88,13 @@ fn has_unseen_tasks(context: &RuleContext) -> bool {
     unseen.is_some_and(|cpus| cpus >= context.cpu_count() * context.thresholds.short_lived_busy_ratio)
 }
 
-/// The host, otherwise the CPUs to which some threads are restricted.
+/// The host, otherwise the CPUs to which some threads are restricted; a note if all CPUs are used and there is a queue for none.
 fn cpu_saturated(context: &RuleContext) -> Vec<Candidate> {
-    host_saturated(context).map_or_else(|| affinity_saturated(context), |whole| vec![whole])
+    if let Some(whole) = host_saturated(context) {
+        return vec![whole];
+    }
+    let restricted = affinity_saturated(context);
+    if restricted.is_empty() { used_without_queue(context).into_iter().collect() } else { restricted }
 }
 
 fn host_saturated(context: &RuleContext) -> Option<Candidate> {
@@ -163,5 +177,55 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
         .chain(starved_evidence)
         .collect(),
         explained_share: taken.min(1.0),
+    })
+}
+
+/// All CPUs are used, and hardly any thread waits for one: no fault, but no idle host either.
+fn used_without_queue(context: &RuleContext) -> Option<Candidate> {
+    let thresholds = context.thresholds;
+    let cpu = context.interval.cpu.as_ref()?;
+    let busy = cpu.busy();
+    if busy < thresholds.cpu_busy_ratio || FreeCpus::of_host(context, cpu).is_enough(thresholds) {
+        return None;
+    }
+    let waiting = normal_run_queue_waiters(context)?;
+    let low_weights = LowWeightCgroups::from_context(context);
+    let is_low = |thread: &ThreadSpan| is_low_priority(thread) || low_weights.of_process(context, thread.id.pid).is_some();
+    // Work that may wait leaves its CPUs to other work. The kernel counts it of tasks that no scan found, too.
+    let low = (used_by(context, is_low) / context.cpu_count()).max(cpu.total.nice);
+    if busy - low < thresholds.cpu_busy_ratio {
+        return None;
+    }
+    let low_priority = low_priority_run_queue_waiters(context);
+    let used = match context.interval.online_cpus() {
+        1 => format!("the CPU is {} used", percent(busy)),
+        _ => format!("CPUs {} used", percent(busy)),
+    };
+    let least = if has_unseen_tasks(context) { "at least " } else { "" };
+    let queue = match waiting {
+        few if few < MIN_REPORTED_THREADS && least.is_empty() => "without a queue".to_owned(),
+        few if few < MIN_REPORTED_THREADS => "without a known queue".to_owned(),
+        few => format!("with a short queue: {least}{} waiting on average", plural(few, "thread", "threads")),
+    };
+    let low_queue = match low_priority.filter(|&low| low >= MIN_REPORTED_THREADS) {
+        Some(low) => format!("; {} at low priority waiting", plural(low, "thread", "threads")),
+        None => String::new(),
+    };
+    let sentence = format!("{used}, {queue}{}{low_queue}", cpu_users_clause(&list_top_cpu_users(context)));
+    Some(Candidate {
+        severity: Severity::Note,
+        subject: Subject::Host,
+        value: busy,
+        threshold: thresholds.cpu_busy_ratio,
+        unit: "ratio",
+        sentence,
+        evidence: vec![
+            evidence_number("busy_ratio", busy),
+            evidence_number("steal_ratio", cpu.total.steal),
+            evidence_number("waiting_threads", waiting),
+            evidence_optional("background_waiting_threads", low_priority),
+            evidence_optional("psi_cpu_some_ratio", context.interval.pressure.cpu_some.map(|share| share.0)),
+        ],
+        explained_share: busy.min(1.0),
     })
 }

@@ -22,6 +22,10 @@ const MIN_REPORTED_AVAILABLE: f64 = 0.1;
 /// Available share of the host from which the sentence calls the host idle.
 const IDLE_HOST_AVAILABLE: f64 = 0.5;
 
+/// Connections that wait for throttled servers from which the finding is critical, if the quota throttles for at least this share of the time.
+const MIN_CRITICAL_CONNECTIONS: u32 = 4;
+const MIN_CRITICAL_THROTTLED: f64 = 0.5;
+
 /// Evidence: the available share of the host
 const AVAILABLE_RATIO: &str = "host_available_ratio";
 
@@ -31,7 +35,7 @@ pub const CPU_THROTTLED: Rule = Rule {
     meaning: "The tasks of a cgroup need more CPU than its quota allows: they are slow although the host may be idle.",
     computed: "Throttled time of the cgroup (v1 or v2) at least 5 % of the time. The kernel adds up the time of all CPUs: \
                above 100 % it is reported as a number of CPUs, below it as at most the share of throttled periods. Connections wait for a process that it throttles if they have unread \
-               or unanswered requests, or are not accepted, and its threads were runnable, but not on a CPU, for half of the time.",
+               or unanswered requests, or are not accepted, and its threads were runnable, but not on a CPU, for half of the time. Critical if at least 4 connections wait and it is throttled for half of the time.",
     caveats: "The limit may be intended, for example for batch jobs.",
     next_steps: &[
         "the quota: cpu.max (v2) or cpu.cfs_quota_us (v1)",
@@ -109,7 +113,10 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
             evidence.push(evidence_text("waiting_connections_unknown", why.to_string().as_str()));
         }
         found.push(Candidate {
-            severity: Severity::Warning,
+            severity: match connections {
+                Ok(MIN_CRITICAL_CONNECTIONS..) if throttled.0 >= MIN_CRITICAL_THROTTLED => Severity::Critical,
+                _ => Severity::Warning,
+            },
             subject: Subject::Cgroup(group.id.clone()),
             value: throttled.0,
             threshold: thresholds.throttled_ratio,

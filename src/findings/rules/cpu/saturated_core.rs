@@ -10,6 +10,7 @@ use crate::findings::rule_context::{
 use crate::findings::rules::cpu::clauses::MAX_REPORTED;
 use crate::findings::rules::cpu::clauses::unlisted_clause;
 use crate::findings::rules::cpu::free_cpus::{FreeCpus, used};
+use crate::findings::rules::cpu::kernel_work::kernel_work;
 use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
 use crate::findings::rules::cpu::priority::{is_low_priority, priority_clause};
 use crate::findings::rules::cpu::softirq::{is_softirq_dominated, softirq_evidence, softirq_sentence};
@@ -28,7 +29,7 @@ pub const SATURATED_CORE: Rule = Rule {
                moves its threads to a free CPU in time. Not if the thread that uses most of it has moved between CPUs in the \
                last 10 s: then that thread is the limit, no CPU is. A note if threads that started `limit-seconds` ago or \
                earlier take less than half of its busy time, and fewer than 0.5 threads wait for it: short processes, one after the \
-               other (a warning where threads are hidden from this user). If interrupts and softirqs take more of it than threads, no thread is named: the packet rate of that CPU is reported instead \
+               other (a warning where threads are hidden from this user); and if a thread that is a note itself (saturated-thread) takes half of it. If interrupts and softirqs take more of it than threads, no thread is named: the packet rate of that CPU is reported instead \
                (/proc/net/softnet_stat), with the interface that receives most packets. The scheduler does not move softirq \
                work to another CPU, so this case is reported up to 90 % of the host. At most eight CPUs are listed.",
     caveats: "A batch job that is meant to use its one CPU. A process that hides from the clock tick can make a CPU appear \
@@ -93,7 +94,8 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         let dominant = core.top_thread.filter(|(_, share)| share.0 >= busy * DOMINANT_SHARE);
         let dominant = dominant.and_then(|(task, _)| context.interval.tasks.as_ref()?.thread(task));
         let low_weight = dominant.and_then(|thread| low_weights.clause(context, thread.id.pid));
-        let may_wait = dominant.is_some_and(is_low_priority) || low_weight.is_some();
+        let kernel_work = dominant.and_then(|thread| kernel_work(context, thread));
+        let may_wait = dominant.is_some_and(is_low_priority) || low_weight.is_some() || kernel_work.is_some();
         let limits_threads = softirq || limits_threads(context, core);
         let what = if softirq { softirq_sentence(context, core) } else { busy_breakdown(core) };
         let stolen = core.shares.steal;
@@ -102,12 +104,13 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
             false => String::new(),
         };
         let sentence = format!(
-            "CPU {} is {} busy ({}){by_hypervisor} while the host is {} busy ({}){label}{}{}{others}",
+            "CPU {} is {} busy ({}){by_hypervisor} while the host is {} busy ({}){label}{}{}{}{others}",
             core.id.0,
             percent(busy),
             what,
             percent(cpu.busy()),
             context.of_all_cpus(cpu.busy() * context.cpu_count()),
+            kernel_work.map_or_else(String::new, |work| format!("; {work}")),
             dominant.map_or_else(String::new, priority_clause),
             low_weight.unwrap_or_default(),
         );

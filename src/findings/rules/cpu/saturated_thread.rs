@@ -7,6 +7,7 @@ use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evid
 use crate::findings::rules::cpu::clauses::MAX_REPORTED;
 use crate::findings::rules::cpu::clauses::unlisted_clause;
 use crate::findings::rules::cpu::free_cpus::FreeCpus;
+use crate::findings::rules::cpu::kernel_work::kernel_work;
 use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
 use crate::findings::rules::cpu::priority::{is_low_priority, priority_clause};
 use crate::findings::rules::cpu::serialized_threads::serialized_threads;
@@ -24,7 +25,7 @@ pub const SATURATED_THREAD: Rule = Rule {
     computed: "The scheduler's run time of the thread is at least 95 % of the time while at least 0.25 of a CPU is free that it \
                cannot use: idle time of CPUs that are not full themselves, of those that its affinity or cpuset allows where \
                that is known, and these are below 90 % busy, or at least a whole one is idle on CPUs that are half idle or more. A note if the thread runs at low priority (nice 10 or \
-               more, SCHED_BATCH, SCHED_IDLE) or in a cgroup of low CPU weight, where that was read (cpu-saturated). At most eight threads are listed. Threads count as serialized if their process uses 95 % to 110 % of one CPU, no single thread that much or more than 90 % of it, and exactly \
+               more, SCHED_BATCH, SCHED_IDLE) or in a cgroup of low CPU weight, where that was read (cpu-saturated), or if it is a thread of the kernel that polls (io_uring SQPOLL), frees or moves memory (kswapd, kcompactd) or has a nice value above 0 (ksmd). At most eight threads are listed. Threads count as serialized if their process uses 95 % to 110 % of one CPU, no single thread that much or more than 90 % of it, and exactly \
                one of them runs at four of five sub-samples: that they need one lock is an inference. Named with it are \
                processes that wait in a pipe for its process for at least a fifth of the time, also over further pipes: writers \
                of a full pipe, and readers of an empty one that use at least 1 % of a CPU.",
@@ -67,11 +68,13 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
             false => "migrating between CPUs, so no single CPU shows it".into(),
         };
         let low_weight = low_weights.clause(context, thread.id.pid);
-        let may_wait = is_low_priority(thread) || low_weight.is_some();
+        let kernel_work = kernel_work(context, thread);
+        let may_wait = is_low_priority(thread) || low_weight.is_some() || kernel_work.is_some();
         let pipeline = Pipeline::of_process(context.interval, thread.id.pid);
         let sentence = format!(
-            "{label} uses {} of one CPU, {place}: at its limit, more CPUs won't help{}{}{}; {}{others}",
+            "{label} uses {} of one CPU, {place}: {}{}{}{}; {}{others}",
             percent(used.min(1.0)),
+            kernel_work.as_deref().unwrap_or("at its limit, more CPUs won't help"),
             priority_clause(thread),
             low_weight.unwrap_or_default(),
             pipeline.clause(context.interval),

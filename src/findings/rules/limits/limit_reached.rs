@@ -24,7 +24,7 @@ pub const LIMIT_REACHED: Rule = Rule {
                each second while it is near.",
     caveats: "A program may open descriptors up to its limit by design. Failed calls at RLIMIT_NOFILE, and connects without a free \
               port, are counted by no file of the kernel: that they fail follows from the numbers. Processes with fewer than 40 \
-              descriptors, RLIMIT_NPROC, and connection tracking and ports of other network namespaces are not read. \
+              descriptors that use less than half of a CPU, RLIMIT_NPROC, and connection tracking and ports of other network namespaces are not read. \
               Full file systems are not seen (df -h, df -i): a statvfs call on a device that does not answer may never return.",
     next_steps: &[
         "tasks of a cgroup: pids.max (systemd: TasksMax=, Docker: --pids-limit); what forks: systemd-cgls, ps -eLo pid,comm --sort pid",

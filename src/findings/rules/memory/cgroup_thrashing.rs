@@ -36,6 +36,9 @@ const MIN_DELAY_SHARE: f64 = 0.05;
 /// Mean number of waiting threads from which it is a warning even if they only read files.
 const MIN_WARNING_READERS: f64 = 1.5;
 
+/// Mean number of a cgroup's waiting threads from which its PSI may make the finding critical.
+const MIN_CRITICAL_THREADS: f64 = 1.5;
+
 /// Share of the host's refaults and major faults from which a cgroup at its limit is named in the host's finding.
 const MIN_NAMED_CGROUP_SHARE: f64 = 0.5;
 
@@ -138,6 +141,14 @@ impl<'a> CgroupThrashing<'a> {
         (by_stall || returning && enough || reclaim).then_some(short)
     }
 
+    /// Share of the time in which a task of the cgroup waited for memory: its PSI; where the kernel has none of it (v1), that of the host,
+    /// if no other cgroup is at its limit.
+    fn stall(&self, context: &RuleContext) -> Option<f64> {
+        let is_only = || groups_at_limit(context).nth(1).is_none();
+        let of_host = || context.interval.pressure.memory_some.filter(|_| is_only());
+        self.group.pressure.memory_some.or_else(of_host).map(|share| share.0)
+    }
+
     fn candidate(&self, context: &RuleContext, members: Option<&CgroupMembers>) -> Option<Candidate> {
         let thresholds = context.thresholds;
         let CgroupThrashing {
@@ -165,6 +176,8 @@ impl<'a> CgroupThrashing<'a> {
         }
         let is_warning =
             by_stall || time.faulting >= thresholds.memory_waiting_threads || time.waiting_threads() >= MIN_WARNING_READERS;
+        let is_critical = self.stall(context).is_some_and(|share| share >= thresholds.memory_pressure_critical_ratio)
+            && time.waiting_threads() >= MIN_CRITICAL_THREADS;
         let free = context.interval.memory.as_ref().and_then(|memory| memory.available);
         let free = free.map(|free| format!("; the host has {} available", bytes(free.0 as f64))).unwrap_or_default();
         let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), significant_digits);
@@ -184,7 +197,11 @@ impl<'a> CgroupThrashing<'a> {
             (false, false) => (time.mean_share(), thresholds.memory_fault_share, "ratio"),
         };
         Some(Candidate {
-            severity: if is_warning { Severity::Warning } else { Severity::Note },
+            severity: match is_warning {
+                true if is_critical => Severity::Critical,
+                true => Severity::Warning,
+                false => Severity::Note,
+            },
             subject: Subject::Cgroup(group.id.clone()),
             value,
             threshold,

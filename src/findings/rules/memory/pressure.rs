@@ -5,7 +5,7 @@ use crate::findings::formatting::percent;
 use crate::findings::formatting::{bytes, plural, significant_digits};
 use crate::findings::page_waits::{list_major_faulters, major_faults_clause, waits_for_page};
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_optional};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional};
 use crate::findings::rules::memory::MIN_REFAULTS_OF_THRESHOLD;
 use crate::findings::rules::memory::cgroup_thrashing::{
     at_limit_clause, cgroups_at_limit, groups_at_limit, is_pressure_of_limit,
@@ -23,10 +23,12 @@ pub const MEMORY_PRESSURE: Rule = Rule {
     computed: "PSI memory some at least 10 % of the time (critical from 50 %), or refaults and major faults together at \
                least 500 per second with threads waiting for them, if most of them are refaults and the kernel had to reclaim, \
                or less than a tenth of the memory is available; without PSI also threads in direct reclaim. A note if only kswapd \
-               reclaimed, whose work PSI counts. Below critical it is a note if half of the memory is available \
+               reclaimed, whose work PSI counts. If tasks had to move pages instead (at least 10 compaction stalls per second, hardly any direct reclaim, few refaults), \
+               the sentence says that. Below critical it is a note if half of the memory is available \
                and no cgroup is at its limit: only the page cache is read again. For a cgroup that met its limit (or is at 95 % of it, where the kernel does not \
                count that), by its own counters and its own tasks; there also if threads spend half of their time on refaulted pages, \
-               however few a slow disk delivers per second, or if its threads are in reclaim. PSI reads ~0 for pages that were \
+               however few a slow disk delivers per second, or if its threads are in reclaim; critical from 50 % if two threads wait, too, by its own PSI \
+               (without one by that of the host, if no other cgroup is at its limit). PSI reads ~0 for pages that were \
                never activated.",
     caveats: "A program that starts reads its pages by major faults for a moment. Repeatedly reading more than the cache \
               holds refaults by design: in a cgroup, by one thread and without page faults, it is a note.",
@@ -34,6 +36,7 @@ pub const MEMORY_PRESSURE: Rule = Rule {
         "which processes have grown: RSS",
         "the cgroup's limit and use: memory.max (v2) or memory.limit_in_bytes (v1)",
         "major faults per second of the processes",
+        "compaction: /sys/kernel/mm/transparent_hugepage/defrag, /proc/buddyinfo",
     ],
     reference: "Memory and pressure",
     hysteresis: Hysteresis::TwoOfThree,
@@ -110,6 +113,7 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let psi = some.map_or_else(|| "-".into(), percent);
     let waits = |threads: f64| plural(threads, "thread waits", "threads wait");
     let only_kswapd = by_pressure && !returning && is_only_kswapd(context);
+    let compaction = compaction_stalls(context).filter(|_| by_pressure && !returning && !only_kswapd);
     let reclaims = memory.and_then(|memory| memory.reclaimed).is_some_and(|rate| rate.0 > 0.0);
     let sentence = match (by_pressure, by_faults) {
         (true, _) if only_kswapd => match memory.and_then(|memory| memory.reclaimed) {
@@ -120,7 +124,14 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
                 "PSI memory {psi}, but no task reclaimed memory of the host: kcompactd, or a cgroup's own reclaim{available}"
             ),
         },
-        (true, _) => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}{limited}{label}"),
+        (true, _) => match compaction {
+            Some(stalls) => format!(
+                "tasks waited for memory {psi} of the time while the kernel moved pages to make contiguous memory, as for huge \
+                 pages: {} compaction stalls per second{reclaiming}{available}",
+                significant_digits(stalls)
+            ),
+            None => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}{limited}{label}"),
+        },
         (false, true) => {
             let waiting = waits(page_waiters(context));
             format!("{pages}, and {waiting} for them (PSI memory {psi}){reclaiming}{available}{limited}{label}")
@@ -134,16 +145,19 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
         Some(of_cgroup) => (of_cgroup.to_owned(), "memory.current and memory.max, or those of v1"),
         None => (format!("memory of the host{available}"), "/proc/meminfo (MemAvailable)"),
     };
-    let chain = evidence_chain(
-        faults
-            .into_iter()
-            .chain([ChainLink::new(pages, "/proc/vmstat (workingset_refault, pgmajfault)"), ChainLink::new(limit, known_by)]),
-    );
+    let work = match compaction {
+        Some(stalls) => ChainLink::new(
+            format!("{} compaction stalls per second", significant_digits(stalls)),
+            "/proc/vmstat (compact_stall)",
+        ),
+        None => ChainLink::new(pages, "/proc/vmstat (workingset_refault, pgmajfault)"),
+    };
+    let chain = evidence_chain(faults.into_iter().chain([work, ChainLink::new(limit, known_by)]));
     // Without a task that waits there is nothing to draw.
     let chain = chain.filter(|_| !only_kswapd);
     // The stall may be that of a cgroup at its limit.
     let may_be_limited = !limited.is_empty() || context.interval.newer.cgroups.is_err();
-    let only_cache = is_plentiful && !(by_pressure && may_be_limited);
+    let only_cache = is_plentiful && compaction.is_none() && !(by_pressure && may_be_limited);
     let critical = some.is_some_and(|some| some >= thresholds.memory_pressure_critical_ratio);
     let (value, threshold, unit) = match (by_pressure, by_faults) {
         (true, _) => (some.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
@@ -175,6 +189,7 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
             evidence_optional("available_bytes", memory.and_then(|m| m.available).map(|b| b.0 as f64)),
         ]
         .into_iter()
+        .chain(compaction.map(|stalls| evidence_number("compaction_stalls_per_second", stalls)))
         .chain(chain)
         .collect(),
         explained_share: some.unwrap_or(0.0).min(1.0),
@@ -194,6 +209,17 @@ fn is_only_kswapd(context: &RuleContext) -> bool {
         && is_below(memory.allocation_stalls, MAX_STALLS_PER_SECOND)
         && is_below(memory.compaction_stalls, MAX_STALLS_PER_SECOND)
         && page_waiters(context) < MIN_PAGE_WAITERS
+}
+
+/// Stalls per second in which tasks moved pages themselves to get contiguous memory, if that, and not reclaim, is what they waited for.
+fn compaction_stalls(context: &RuleContext) -> Option<f64> {
+    let memory = context.interval.memory.as_ref()?;
+    let stalls = memory.compaction_stalls?.0;
+    let scans = memory.scanned_direct?.0;
+    // Tasks that reclaim scan far more than a page in each stall for compaction.
+    let is_reclaimed = scans > memory.reclaimed.map_or(0.0, |rate| rate.0) * MAX_DIRECT_SHARE && scans >= MAX_STALLS_PER_SECOND
+        || memory.allocation_stalls.is_some_and(|rate| rate.0 >= MAX_STALLS_PER_SECOND);
+    (stalls >= MAX_STALLS_PER_SECOND && !is_reclaimed && groups_at_limit(context).next().is_none()).then_some(stalls)
 }
 
 /// Mean number of threads that were seen in reclaim.
