@@ -85,9 +85,8 @@ fn the_table_of_fixed_thresholds_matches_the_source() {
                 continue;
             }
             for line in fs::read_to_string(&path).unwrap_or_default().lines() {
-                let Some(declaration) = line.strip_prefix("const ").or_else(|| line.strip_prefix("pub const ")) else {
-                    continue;
-                };
+                let prefixes = ["const ", "pub const ", "pub(super) const "];
+                let Some(declaration) = prefixes.into_iter().find_map(|prefix| line.strip_prefix(prefix)) else { continue };
                 let Some((name, (kind, value))) =
                     declaration.split_once(": ").and_then(|(name, rest)| Some((name, rest.split_once(" = ")?)))
                 else {
