@@ -185,7 +185,7 @@ fn describe_waiters(evaluation: &Evaluation, group: &BlockedGroup) -> String {
     let on_storage = group.storage + group.hidden;
     let behind = group.behind_lock() + group.behind_ipc_peer;
     // Most of them may wait for work instead.
-    let basis = if group.lock_inferred > behind * MAX_UNSAID_INFERENCE { " (by inference)" } else { "" };
+    let basis = if group.lock_inferred > behind * MAX_UNSAID_INFERENCE { " (inferred)" } else { "" };
     let waiting = |threads: f64| format!("{}{basis}", plural(threads, "thread waits", "threads wait"));
     let device = group.holder_device.map(|(device, _)| disk_name(&evaluation.interval, device));
     let ends: Vec<(f64, String)> = [

@@ -10,6 +10,7 @@ mod network;
 
 use crate::findings::finding::Kind;
 use crate::findings::rule::Rule;
+use crate::findings::rules::blocked_tasks::database_lock_queue::DATABASE_LOCK_QUEUE;
 use crate::findings::rules::blocked_tasks::deadlock::DEADLOCK;
 use crate::findings::rules::blocked_tasks::file_lock_queue::FILE_LOCK_QUEUE;
 use crate::findings::rules::blocked_tasks::hung_task::HUNG_TASK;
@@ -58,6 +59,7 @@ pub const RULES: &[Rule] = &[
     TRACED_PROCESS,
     FILE_LOCK_QUEUE,
     MUTEX_QUEUE,
+    DATABASE_LOCK_QUEUE,
     SATURATED_CORE,
     SATURATED_THREAD,
     CPU_SATURATED,

@@ -56,6 +56,8 @@ thresholds! {
     file_lock_warning_threads(FileLockQueue): Threads = 2.5,
     /// Mean number of threads that wait for a mutex whose holder sleeps
     mutex_queue_threads(MutexQueue): Threads = 2.5,
+    /// Sessions of PostgreSQL that wait for a lock of the database
+    database_lock_sessions(DatabaseLockQueue): Threads = 2.0,
     /// Busy share of the CPU
     core_busy_ratio(SaturatedCore, SaturatedThread): Share = 0.95,
     /// CPU time ÷ time

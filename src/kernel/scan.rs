@@ -185,10 +185,11 @@ impl TaskScanner {
         let clock = || read_clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0);
         let budget = schedule::facts_budget(self.first_scan_ns, self.context.now_ns);
         let Self { processes, context, .. } = self;
+        let now_ns = context.now_ns;
         for (urgent, allowed_ns) in [(true, budget.urgent_ns), (false, budget.other_ns)] {
             let due = |known: &&mut KnownProcess| match urgent {
                 true => known.facts.is_urgent(known.hot_threads().next().is_some()),
-                false => known.facts.is_due(),
+                false => known.facts.is_due(now_ns),
             };
             let mut begin = None;
             for (number, known) in processes.iter_mut().filter(due).enumerate() {

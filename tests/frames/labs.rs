@@ -12,7 +12,11 @@ use crate::screen::{press, text};
 const LABS: [(&str, &[&str], &str); 6] = [
     (
         "01-commit-serialised-db",
-        &["postgres: 58 threads wait behind one of 4 in fdatasync, pg_wal", "loop1: flush 40.4 ms", "CPUs idle, blocked"],
+        &[
+            "postgres: 58 threads wait (inferred) behind one of 4 in fdatasync, pg_wal",
+            "loop1: flush 40.4 ms",
+            "CPUs idle, blocked",
+        ],
         "postgres ",
     ),
     ("03-fio-sync32", &["fio: 32 threads in pread64 on loop1: read 79.9 ms", "CPUs idle, blocked"], "fio "),

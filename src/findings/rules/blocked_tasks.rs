@@ -1,6 +1,7 @@
 //! Rules about blocked tasks: idle-but-blocked, locks of the kernel, of files and of programs, stuck servers, I/O throttled above the device, hung
 //! tasks.
 
+pub mod database_lock_queue;
 pub mod deadlock;
 pub mod file_lock_queue;
 pub mod hung_task;

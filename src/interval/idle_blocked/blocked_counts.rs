@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::blocked_group::MIN_BUSY_CONCURRENCY;
+use super::blocked_group::is_busy;
 use super::weighted_sub_samples::WeightedSubSample;
 use crate::ids::DiskId;
 use crate::interval::blocked_threads::BlockedThread;
@@ -229,17 +229,13 @@ impl BlockedCounts {
 /// that has requests in flight.
 fn unknown_on_device_shares(newer: &Sample, disks: &[DiskSpan], blocked_threads: &[BlockedThread]) -> Vec<f64> {
     let mut sums = vec![(0.0, 0.0); newer.waits.groups.len()];
-    let is_busy = |id: DiskId| {
-        disks
-            .iter()
-            .any(|disk| disk.id == id && (disk.in_flight > 0 || disk.aqu_sz.is_some_and(|queue| queue >= MIN_BUSY_CONCURRENCY)))
-    };
+    let has_requests = |id: DiskId| disks.iter().any(|disk| disk.id == id && (disk.in_flight > 0 || is_busy(disk)));
     for thread in blocked_threads.iter().filter(|thread| thread.class == WaitClass::Other && thread.state == TaskState::Blocked)
     {
         let Some((on_device, all)) = sums.get_mut(usize::from(thread.group)) else { continue };
         let seen = f64::from(thread.seen_count);
         *all += seen;
-        *on_device += if is_on_unknown_wait_of_device(thread) && thread.disk.is_some_and(is_busy) { seen } else { 0.0 };
+        *on_device += if is_on_unknown_wait_of_device(thread) && thread.disk.is_some_and(has_requests) { seen } else { 0.0 };
     }
     sums.into_iter().map(|(on_device, all)| if all > 0.0 { on_device / all } else { 0.0 }).collect()
 }

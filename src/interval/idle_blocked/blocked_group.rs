@@ -13,7 +13,7 @@ use crate::sample::{Host, Name, Reading, Sample};
 use crate::units::reaches_threshold;
 
 /// A device with at least this mean number of requests in flight is busy: below, threads that are on storage all the time do not wait for it.
-pub(super) const MIN_BUSY_CONCURRENCY: f64 = 0.2;
+const MIN_BUSY_CONCURRENCY: f64 = 0.2;
 
 /// Mean number of threads on storage from which a holder on storage may be one of the group. docs/metrics.md, "Fixed thresholds".
 const MIN_ON_STORAGE_THREADS: f64 = 0.05;
@@ -203,12 +203,15 @@ pub(super) fn holder_device(holder: Option<&BlockedThread>, only_busy: Option<Di
     }
 }
 
+/// Whether the device has requests in flight, on average, for which threads may wait all the time.
+pub(super) fn is_busy(span: &DiskSpan) -> bool {
+    span.stalled || span.operations().map(|(_, op)| op.concurrency).sum::<f64>() >= MIN_BUSY_CONCURRENCY
+}
+
 /// The only busy device. A device below another busy one is not counted.
 pub(super) fn only_busy_disk(newer: &Sample, disks: &[DiskSpan]) -> Option<DiskId> {
     let facts = newer.disks.as_ref().ok()?;
-    let at_work =
-        |span: &&DiskSpan| span.stalled || span.operations().map(|(_, op)| op.concurrency).sum::<f64>() >= MIN_BUSY_CONCURRENCY;
-    let busy: Vec<&DiskSpan> = disks.iter().filter(at_work).collect();
+    let busy: Vec<&DiskSpan> = disks.iter().filter(|span| is_busy(span)).collect();
     let below: Vec<DiskId> =
         busy.iter().filter_map(|span| facts.get(span.index)).flat_map(|disk| disk.facts.slaves.iter().copied()).collect();
     let mut top = busy.iter().filter(|span| !below.contains(&span.id));

@@ -39,7 +39,7 @@ fn blocked(ran: u64) -> (f64, f64) {
     let interval = between(&sample(10), &sample(11));
     let blocked = interval.idle_blocked.expect("sub-samples");
     let group = blocked.groups.first().expect("a thread on storage");
-    (group.lock_inferred, group.lock_unconfirmed)
+    (group.lock_inferred.round(), group.lock_unconfirmed.round())
 }
 
 #[test]

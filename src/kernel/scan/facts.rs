@@ -47,7 +47,7 @@ pub fn read(known: &mut KnownProcess, context: &mut ScanContext) {
         // The group depends on the executable.
         known.clear_group();
     }
-    known.facts = FactsState::Read { read_ns: context.now_ns, cmdline_skipped: !may_ask_memory };
+    known.facts = FactsState::Read { read_ns: context.now_ns, cmdline_skipped: !may_ask_memory, ran: false };
 }
 
 fn read_cmdline(context: &mut ScanContext, pid: u32, old: &Reading<Name>) -> Reading<Name> {

@@ -113,8 +113,9 @@ pub enum FactsState {
     Unread,
     /// They were never read, and the process ran meanwhile.
     UnreadAndRan,
-    /// They are valid. `cmdline_skipped`: but for the command line, which was not read because reading it could hang.
-    Read { read_ns: u64, cmdline_skipped: bool },
+    /// They are valid. `cmdline_skipped`: but for the command line, which was not read because reading it could hang. `ran`: the process has
+    /// run since, and may have changed its title before it fell asleep.
+    Read { read_ns: u64, cmdline_skipped: bool, ran: bool },
     /// The process ran, and they may have changed.
     Outdated,
 }
@@ -124,18 +125,24 @@ impl FactsState {
     pub fn record_run(&mut self, executed: bool, now_ns: u64) {
         match *self {
             FactsState::Unread => *self = FactsState::UnreadAndRan,
-            FactsState::Read { read_ns, cmdline_skipped }
+            FactsState::Read { read_ns, cmdline_skipped, .. }
                 if executed || cmdline_skipped || now_ns.saturating_sub(read_ns) > FACTS_TTL_NS =>
             {
                 *self = FactsState::Outdated;
+            }
+            FactsState::Read { read_ns, cmdline_skipped, .. } => {
+                *self = FactsState::Read { read_ns, cmdline_skipped, ran: true };
             }
             _ => {}
         }
     }
 
     /// Whether the facts must be read.
-    pub fn is_due(self) -> bool {
-        !matches!(self, FactsState::Read { .. })
+    pub fn is_due(self, now_ns: u64) -> bool {
+        match self {
+            FactsState::Read { read_ns, ran, .. } => ran && now_ns.saturating_sub(read_ns) > FACTS_TTL_NS,
+            FactsState::Unread | FactsState::UnreadAndRan | FactsState::Outdated => true,
+        }
     }
 
     /// Due, of a process that ran or has hot threads.

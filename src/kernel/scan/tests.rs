@@ -210,6 +210,19 @@ fn slow_facts_are_read_and_follow_an_execve() {
 }
 
 #[test]
+fn the_title_of_a_process_that_fell_asleep_is_read_again() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "postgres", 5, 10_000_000, &[one(40)]);
+    let title = |tasks: &Tasks| only(tasks, 40).0.facts.cmdline.as_ref().unwrap().clone();
+    machine.scan();
+    machine.put(40, "postgres", 5, 20_000_000, &[one(40)]);
+    machine.scan();
+    machine.write("40/cmdline", "postgres: app shop [local] UPDATE waiting\0");
+    let seen = (0..12).map(|_| title(&machine.scan())).filter(|title| title.as_bytes().ends_with(b"waiting")).count();
+    assert!((1..=4).contains(&seen), "read once, 10 s after it was read before: {seen}");
+}
+
+#[test]
 fn a_blocked_thread_has_its_wait_and_a_contradicting_pair_is_dropped() {
     let mut machine = Machine::new(true);
     let disk = Given { state: 'D', channel: "jbd2_log_wait_commit.isra.0\n", call: "74 0x3 0x0 0x0 0x0", ..one(40) };

@@ -59,6 +59,10 @@ pub struct Process {
     pub state: char,
     /// Its wait channel
     pub channel: Option<String>,
+    /// Its command line, or what it wrote over it
+    pub title: Option<String>,
+    /// Seconds since its threads last ran, at each sample
+    pub asleep_seconds: Option<f64>,
     pub cgroup: Option<String>,
     /// The CPUs that its threads may use, `0-3,8`, where they waited for one
     pub allowed: Option<String>,

@@ -62,7 +62,10 @@ impl Machine {
                     nice: process.nice.unwrap_or(0),
                     rt_priority: 0,
                 });
-                thread.last_timeslice_ns = (process.cpu > 0.0).then_some(self.boottime_ns);
+                thread.last_timeslice_ns = match process.asleep_seconds {
+                    Some(seconds) => Some(self.boottime_ns - (seconds * 1e9) as u64),
+                    None => (process.cpu > 0.0).then_some(self.boottime_ns),
+                };
                 thread.wait.wchan = process.channel.as_deref().map(Name::from).ok_or(Absent::NotRead);
                 thread.cpus_allowed_list = process.allowed.as_deref().map(Name::from);
             })
@@ -74,6 +77,7 @@ impl Machine {
             .facts(ProcessFacts {
                 executable: Ok(format!("/usr/bin/{}", process.name).as_str().into()),
                 cgroup: process.cgroup.as_deref().map(synthetic::cgroup_id).ok_or(Absent::NoSuchFile),
+                cmdline: process.title.as_deref().map(Name::from).ok_or(Absent::NotRead),
                 ..ProcessFacts::default()
             })
             .threads((0..process.threads).map(thread))

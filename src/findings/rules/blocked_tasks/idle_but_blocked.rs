@@ -39,13 +39,12 @@ pub const IDLE_BUT_BLOCKED: Rule = Rule {
                is held only by processes on storage. Connections that wait for a process on storage (unread or unanswered \
                requests, accept queues) decide like blocked threads whether and how severely it is reported. Reported from 25 % of \
                the host and 0.5 CPU, and from 4 CPUs where threads queue behind one holder; once reported it lasts at three quarters of both. A note if a single thread waits for a \
-               device that is at its baseline or all are at low priority (nice 10 or more, SCHED_BATCH, SCHED_IDLE), a warning with two or more blocked threads or waiting connections or latency \
+               device that is at its baseline or all are at low priority, a warning with two or more blocked threads or waiting connections or latency \
                above the baseline, critical from 50 % with two blocked threads per CPU or one lock holder in front of several \
                threads or connections.",
     caveats: "A backup or a copy is limited by its disk: that is only a note. Where wait channels are hidden (other users' \
               tasks, no privilege) only threads in D count: the figure is a lower bound and is written with ≥. A thread that \
-              waits for a lock by inference may wait for other work instead: behind a lock held through I/O each thread is on storage \
-              when its turn comes, and without such turns it is never critical. iowait and PSI are only cross-checks: both may \
+              waits for a lock by inference may wait for other work instead. iowait and PSI are only cross-checks: both may \
               read ~100 % on an idle io_uring service (since Linux 6.15 it can opt out of being counted).",
     next_steps: &[
         "the thread that holds the lock: what it waits for, and for how long (screen 5, Enter)",
