@@ -220,13 +220,18 @@ impl Interval {
         });
     }
 
-    /// Of an interval over several samples: says who is blocked as its last part does. Sub-samples belong to one interval, and those
-    /// of the last part are in the newer sample.
+    /// Of an interval over several samples: says which threads are blocked as its last part does, if that is no exception. Sub-samples
+    /// belong to one interval, and those of the last part are in the newer sample.
     pub fn set_blocked_groups_of(&mut self, last: &Interval) {
+        const MIN_SHARE_OF_MEAN: f64 = 0.5;
         if let (Some(whole), Some(last)) = (&mut self.idle_blocked, &last.idle_blocked) {
-            whole.groups.clone_from(&last.groups);
+            if last.ratio >= whole.ratio * MIN_SHARE_OF_MEAN {
+                whole.groups.clone_from(&last.groups);
+            }
             whole.kernel_locks.clone_from(&last.kernel_locks);
-            whole.cross_checks = last.cross_checks;
+            let (d_threads, in_flight) = (last.cross_checks.d_threads, last.cross_checks.in_flight);
+            let of_counters = idle_blocked::CrossChecks::of_counters(self.cpu.as_ref(), &self.pressure, self.tasks.as_ref());
+            whole.cross_checks = idle_blocked::CrossChecks { d_threads, in_flight, ..of_counters };
         }
     }
 

@@ -76,6 +76,18 @@ pub struct CrossChecks {
     pub run_queue_wait: Option<f64>,
 }
 
+impl CrossChecks {
+    /// What does not come from sub-samples, and so belongs to the whole of an interval.
+    pub(super) fn of_counters(cpu: Option<&CpuSpan>, pressure: &PressureSpan, tasks: Option<&TaskSpan>) -> CrossChecks {
+        CrossChecks {
+            iowait: cpu.map(|cpu| cpu.total.iowait),
+            psi_io_some: pressure.io_some.map(|share| share.0),
+            run_queue_wait: tasks.and_then(|tasks| tasks.run_queue_wait),
+            ..CrossChecks::default()
+        }
+    }
+}
+
 /// Without privilege an active thread with a hidden wait channel may wait for completions if at least so many requests were in flight on
 /// average: with fewer there was nothing to wait for most of the time.
 const MIN_COMPLETIONS_IN_FLIGHT: f64 = 0.5;
@@ -175,13 +187,7 @@ impl IdleBlocked {
         let waiters = |group: &BlockedGroup| group.blocked_threads() + group.connections_behind();
         found.small_sort_by(|a, b| waiters(b).total_cmp(&waiters(a)));
         result.groups = found;
-        result.cross_checks = CrossChecks {
-            iowait: cpu.map(|cpu| cpu.total.iowait),
-            psi_io_some: pressure.io_some.map(|share| share.0),
-            d_threads,
-            in_flight,
-            run_queue_wait: tasks.and_then(|tasks| tasks.run_queue_wait),
-        };
+        result.cross_checks = CrossChecks { d_threads, in_flight, ..CrossChecks::of_counters(cpu, pressure, tasks) };
         Some(result)
     }
 

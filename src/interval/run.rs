@@ -163,6 +163,7 @@ impl IdleBlockedMean {
         self.seconds += seconds;
         sums.ratio += blocked.ratio * seconds;
         sums.cpus += blocked.cpus * seconds;
+        sums.ratio_with_connections += blocked.ratio_with_connections * seconds;
         sums.free += blocked.free * seconds;
         sums.available += blocked.available * seconds;
         sums.blocked_threads += blocked.blocked_threads * seconds;
@@ -176,6 +177,7 @@ impl IdleBlockedMean {
         Some(IdleBlocked {
             ratio: sums.ratio * part,
             cpus: sums.cpus * part,
+            ratio_with_connections: sums.ratio_with_connections * part,
             free: sums.free * part,
             available: sums.available * part,
             blocked_threads: sums.blocked_threads * part,

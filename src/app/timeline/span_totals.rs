@@ -31,7 +31,7 @@ impl SpanTotals {
         self.first == *span.start() && self.next == span.end() + 1
     }
 
-    /// The figures of all intervals that were added; who is blocked is that of the last one.
+    /// The figures of all intervals that were added; which threads are blocked is that of the last one.
     fn total(&self) -> Option<Arc<Interval>> {
         let mut total = Arc::unwrap_or_clone(self.accumulator.total()?);
         if let Some(last) = self.accumulator.last() {

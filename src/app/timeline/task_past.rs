@@ -19,6 +19,24 @@ pub struct TaskPast {
     missing: Range<u64>,
 }
 
+impl TaskPast {
+    /// What the page still lacks when it shows another stretch: what it had not been given yet, and what the stretch has beside the
+    /// earlier one.
+    fn missing_of(&self, stretch: &Range<u64>) -> Range<u64> {
+        let (old, left) = (&self.stretch, &self.missing);
+        let added = match stretch.start < old.start {
+            true => stretch.start..old.start.min(stretch.end),
+            false => old.end.max(stretch.start)..stretch.end,
+        };
+        let left = left.start.max(stretch.start)..left.end.min(stretch.end);
+        match (left.is_empty(), added.is_empty()) {
+            (true, _) => added,
+            (false, true) => left,
+            (false, false) => left.start.min(added.start)..left.end.max(added.end),
+        }
+    }
+}
+
 impl Timeline {
     /// The screen shows the page of this task. `lacks_past`: whether it lacks figures of intervals that it knows.
     pub fn follow_task(&mut self, task: Option<FollowedTask>, lacks_past: impl FnOnce(FollowedTask) -> bool) {
@@ -26,7 +44,9 @@ impl Timeline {
         if self.task_past.task == task && self.task_past.stretch == stretch {
             return;
         }
+        let is_same = self.task_past.task == task;
         let missing = match (task.filter(|&task| lacks_past(task)), self.shown_index()) {
+            (Some(_), Some(_)) if is_same => self.task_past.missing_of(&stretch),
             (Some(_), Some(_)) if !stretch.is_empty() => stretch.clone(),
             (Some(_), Some(shown)) => {
                 let first = self.store.indices().start + 1;

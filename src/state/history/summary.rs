@@ -27,7 +27,7 @@ pub use tasks::{FollowedTask, TaskPoint};
 const MAX_NICS: usize = 64;
 const MAX_CGROUPS: usize = 16;
 
-/// The values of one interval, a few hundred bytes.
+/// The values of one interval: a few hundred bytes, and twelve for each thread that did not sleep, of up to 128.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalSummary {
     pub at: Instant,

@@ -1,10 +1,15 @@
 //! The CPU screen: a row for each CPU.
 
+use crate::findings::Evaluation;
 use crate::state::layout::ListLines;
 use crate::state::panes::Band;
 use crate::state::rows;
 use crate::state::screen::{ScreenDefinition, rows_of};
 use crate::state::sort;
+
+fn has_many_cpus(evaluation: &Evaluation) -> bool {
+    evaluation.interval.online_cpus() > 16
+}
 
 pub const SCREEN: ScreenDefinition = ScreenDefinition {
     label: "cpu",
@@ -23,10 +28,11 @@ pub const SCREEN: ScreenDefinition = ScreenDefinition {
             let cpus = rows_of(evaluation.interval.online_cpus());
             (7, 2 + if cpus <= 4 { (3 * cpus).max(6) } else { cpus.clamp(6, 18) })
         }),
-        Band::new(&["cpu", "threads by state"], 3, |_, _| (8, 12)),
         // The table of many CPUs needs the room.
+        Band::new(&["cpu", "threads by state"], 3, |_, evaluation| (8, if has_many_cpus(evaluation) { 8 } else { 12 })),
         Band::new(&["hottest threads"], 2, |_, evaluation| {
-            (6, if evaluation.interval.online_cpus() > 16 { 12 } else { u16::MAX })
+            let threads = evaluation.interval.tasks.as_ref().map_or(0, |tasks| tasks.threads.len());
+            (5, if has_many_cpus(evaluation) { (3 + rows_of(threads)).clamp(5, 12) } else { u16::MAX })
         }),
         Band::new(&["CPUs"], 1, |_, evaluation| (7, 5 + rows_of(evaluation.interval.online_cpus()).max(2))),
     ],

@@ -35,7 +35,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
         let mut inner = pane.framed(("From the tasks to the limit", StyleRole::Bold), note);
         let mut next = draw_lines(&mut inner, 0, of_first);
         if !chains.is_empty() {
-            let mut heading = SafeLine::new(WHO_WAITS, StyleRole::Bold).with("   ", StyleRole::Plain);
+            let mut heading = who_waits(state).with("   ", StyleRole::Plain);
             heading.append(confidence_note(&chains));
             inner.line(next, heading);
             next = draw_lines(&mut inner, next + 1, chain_lines(evaluation, width));
@@ -43,9 +43,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
         next_steps(evaluation, &mut inner, next);
         return;
     }
-    // Sub-samples belong to one interval: of a span to its last one.
-    let of_end = if state.playback.span.as_ref().is_some_and(|span| span.intervals > 1) { ", at its end" } else { "" };
-    let title = SafeLine::new(WHO_WAITS, StyleRole::Bold).with(of_end, StyleRole::Dim);
+    let title = who_waits(state);
     let mut inner = pane.framed(title, confidence_note(&chains));
     if chains.is_empty() {
         let words = text::wrap(&no_chain_words(evaluation), usize::from(inner.width()), 3);
@@ -59,6 +57,12 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
     if first.is_some() {
         next_steps(evaluation, &mut inner, next);
     }
+}
+
+/// The title of the chains. Sub-samples belong to one interval: of a span to its last one.
+fn who_waits(state: &State) -> SafeLine {
+    let is_span = state.playback.span.as_ref().is_some_and(|span| span.intervals > 1);
+    SafeLine::new(WHO_WAITS, StyleRole::Bold).with(if is_span { ", at its end" } else { "" }, StyleRole::Dim)
 }
 
 /// The confidence of the first chain.

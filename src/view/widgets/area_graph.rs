@@ -1,5 +1,5 @@
 //! Mean values over time on a linear axis, with a line up to the maximum of each column. A value of 0 is a line at the bottom: a blank
-//! column has no data.
+//! column has no value.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -15,7 +15,7 @@ fn is_installed(name: &str) -> bool {
     found
 }
 
-/// The screens appear, follow keys and another size, and the multiplexer ends with the program. `line`: rows of its own.
+/// The screens appear, follow keys and another size, and the multiplexer ends with the program. `line`: rows of its status line.
 fn draws_screens(command: CommandBuilder, line: u16) {
     let mut session = Session::start(command, 80, 24 + line);
     session.until_text("busy");
@@ -40,7 +40,10 @@ fn tmux_draws_the_screens() {
     let mut command = prepared(CommandBuilder::new("tmux"));
     command.env("TMUX_TMPDIR", sockets.path());
     command.env_remove("TMUX");
-    command.args(["-u", "-f", "/dev/null", "new-session", program()]);
+    // A test that fails leaves no server.
+    let configuration = sockets.path().join("tmux.conf");
+    std::fs::write(&configuration, "set -g destroy-unattached on\n").unwrap();
+    command.args(["-u", "-f", configuration.to_str().unwrap(), "new-session", program()]);
     draws_screens(command, 1);
 }
 
@@ -54,22 +57,29 @@ fn screen_draws_the_screens() {
     let mut command = prepared(CommandBuilder::new("screen"));
     command.env("SCREENDIR", sockets.path());
     command.env_remove("STY");
-    command.args(["-U", "-c", "/dev/null", program()]);
+    command.env("SYSSCREENRC", "/dev/null");
+    let configuration = sockets.path().join("screenrc");
+    std::fs::write(&configuration, "autodetach off\n").unwrap();
+    command.args(["-U", "-c", configuration.to_str().unwrap(), program()]);
     draws_screens(command, 0);
 }
 
 #[test]
 fn mosh_draws_the_screens() {
-    if !is_installed("mosh-server") {
+    if !is_installed("mosh-server") || !is_installed("mosh-client") {
         return;
     }
     // The server goes into the background once it has said where it listens.
     let mut server = Command::new("mosh-server");
     server.args(["new", "-i", "127.0.0.1", "-p", "61000:61999", "--", program()]);
-    server.env("LANG", "C.UTF-8").env_remove("LC_ALL").env("TERM", "xterm-256color").env_remove("NO_COLOR");
-    server.env("XDG_STATE_HOME", tempfile::tempdir().unwrap().keep());
+    let state = tempfile::tempdir().unwrap();
+    server.env("LANG", "C.UTF-8").env("TERM", "xterm-256color").env("XDG_STATE_HOME", state.path());
+    ["LC_ALL", "LC_CTYPE", "NO_COLOR"].into_iter().for_each(|name| {
+        server.env_remove(name);
+    });
+    server.env("MOSH_SERVER_NETWORK_TMOUT", "60");
     let said = server.output().unwrap();
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let said = format!("{} {}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
     let words: Vec<&str> = said.split_whitespace().collect();
     let [_, _, port, key, ..] = words[..] else { panic!("mosh-server: {said}") };
     let mut client = prepared(CommandBuilder::new("mosh-client"));

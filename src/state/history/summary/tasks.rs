@@ -34,7 +34,7 @@ pub(super) struct TaskSummaries {
     processes: Box<[ProcessSummary]>,
     /// Whether the other processes slept: these are not only the most active ones
     others_slept: bool,
-    /// Of the threads that did not sleep all the time the most active ones by tid, sorted. Small: an interval may have many.
+    /// The most active threads of those that did not sleep all the time: tid and states, sorted by tid
     awake_threads: Box<[(u32, StateShares)]>,
     /// Whether the other threads slept
     other_threads_slept: bool,
