@@ -128,10 +128,23 @@ fn lost_share(finding: &Finding) -> f64 {
         // CPUs in use without a queue, or by work that may wait.
         Kind::CpuSaturated if finding.severity == Severity::Note => 0.0,
         // A cgroup of a large host: its share of the time counts, not that of the host.
-        Kind::CpuThrottled => finding.value,
+        Kind::CpuThrottled if finding.value <= 1.0 => finding.value,
         kind if fails_or_stops(kind) => 1.0,
+        // Where threads wait, time is lost, whatever share of a large host it is.
+        kind if waits(kind) && finding.severity > Severity::Note => finding.explained_share.max(LOST_SHARE_OF_WAITS),
         _ => finding.explained_share,
     }
+}
+
+/// Clearly above the bound of lost time.
+const LOST_SHARE_OF_WAITS: f64 = MIN_LOST_SHARE + 2.0 * ORDER_MARGIN_SHARE;
+
+/// Whether a kind of finding is about threads that wait instead of using idle CPUs, or for a CPU.
+fn waits(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::IdleButBlocked | Kind::KernelLockContention | Kind::MemoryPressure | Kind::IoThrottled | Kind::CpuSaturated
+    )
 }
 
 /// Whether a kind of finding is about calls or packets that fail, or threads that stand still, whose share of the host is not known.

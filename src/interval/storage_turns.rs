@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::blocked_threads::{BlockedThread, LONG_WAIT_NS};
 use super::wait_counts::{ClassifiedWait, GroupWaits, MIN_ON_STORAGE_SHARE, WaitCounts};
-use crate::ids::TaskId;
+use crate::ids::{GroupId, TaskId};
 use crate::sample::waits::{FutexWait, WaitClass};
 use crate::sample::{Host, Sample};
 use crate::units::reaches_threshold;
@@ -22,9 +22,12 @@ const MIN_TURNS_SHARE: f64 = 0.2;
 const MIN_WRITER_SHARE: f64 = 0.8;
 /// Threads that wait in step with it from which they count. docs/metrics.md, "Fixed thresholds".
 const MIN_IN_STEP_THREADS: usize = 4;
+/// Processes with threads in shared futexes from which one that has been on storage for long holds what they wait for.
+/// docs/metrics.md, "Fixed thresholds".
+const MIN_SHARED_PROCESSES: usize = 4;
 /// They run at least this often for each time that it runs, and at most so often. docs/metrics.md, "Fixed thresholds".
 const MIN_STEP_RATIO: f64 = 0.25;
-const MAX_STEP_RATIO: f64 = 4.0;
+const MAX_STEP_RATIO: f64 = 2.0;
 
 /// What this interval and the one before it show of each group, by index into `Waits::groups`.
 #[derive(Clone, Debug, Default)]
@@ -99,9 +102,11 @@ impl StorageTurns {
                 |sample: &Sample| sample.tasks.as_ref().ok()?.thread(task)?.1.schedstat.map(|schedstat| schedstat.timeslices);
             of(newer)?.since(of(older)?)
         };
-        for (group, _) in (0_u16..).zip(&relevant).filter(|(_, relevant)| **relevant) {
-            let of_group: Vec<(TaskId, Sightings)> =
-                threads.iter().filter(|((of, _), _)| *of == group).map(|((_, task), seen)| (*task, *seen)).collect();
+        let mut groups: FxHashMap<u16, Vec<(TaskId, Sightings)>> = FxHashMap::default();
+        for ((group, task), seen) in threads {
+            groups.entry(group).or_default().push((task, seen));
+        }
+        for (group, of_group) in groups {
             let found = turns.evaluate(group, &of_group, &long, counts.sub_samples.len(), &timeslices);
             if let Some(slot) = turns.groups.get_mut(usize::from(group)) {
                 *slot = found;
@@ -133,7 +138,11 @@ impl StorageTurns {
             processes.entry(thread.0.pid).or_default().push(*thread);
         }
         let has_writer = |threads| runs_in_step(threads, sub_samples, timeslices);
-        let of_group = turns_of(threads, long.iter().any(|(of, _)| *of == group) || has_writer(threads));
+        let has_long_wait = long.iter().any(|(of, _)| *of == group);
+        let of_group = turns_of(threads, has_long_wait || has_writer(threads));
+        // Idle processes wait for their clients, not in a futex that they share.
+        let in_shared = |own: &&Vec<(TaskId, Sightings)>| own.iter().any(|(_, sightings)| sightings.shared_inferred > 0);
+        let is_queue = has_long_wait && processes.values().filter(in_shared).count() >= MIN_SHARED_PROCESSES;
         let (mut contended, mut inferred) = (Share::default(), Share::default());
         let mut seen = Share::default();
         for (pid, own) in &processes {
@@ -147,7 +156,7 @@ impl StorageTurns {
                 inferred.add(sightings.private_inferred, of_process != Turns::None);
                 inferred.add(sightings.shared_inferred, of_group != Turns::None);
                 seen.add(sightings.private_inferred, of_process == Turns::Seen);
-                seen.add(sightings.shared_inferred, of_group == Turns::Seen);
+                seen.add(sightings.shared_inferred, of_group == Turns::Seen || is_queue);
             }
             if of_process != Turns::None {
                 self.processes.insert(*pid);
@@ -241,15 +250,9 @@ fn add_earlier_sightings(
     is_relevant: impl Fn(u16) -> bool,
     threads: &mut FxHashMap<(u16, TaskId), Sightings>,
 ) {
-    let numbers: Vec<Option<u16>> = older
-        .waits
-        .groups
-        .iter()
-        .map(|id| {
-            let at = newer.waits.groups.iter().position(|other| other == id)?;
-            u16::try_from(at).ok().filter(|group| is_relevant(*group))
-        })
-        .collect();
+    let known: FxHashMap<&GroupId, u16> = newer.waits.groups.iter().zip(0..).collect();
+    let number = |id: &GroupId| known.get(id).copied().filter(|group| is_relevant(*group));
+    let numbers: Vec<Option<u16>> = older.waits.groups.iter().map(number).collect();
     let mut classified: FxHashMap<u32, Option<ClassifiedWait>> = FxHashMap::default();
     for row in &older.waits.threads {
         let Some(group) = numbers.get(usize::from(row.group)).copied().flatten() else { continue };

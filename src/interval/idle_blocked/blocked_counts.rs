@@ -197,8 +197,12 @@ impl GroupConditions {
         let kernel = self.behind_kernel_locks(row);
         let file = f64::from(row.file_lock.saturating_sub(elsewhere));
         let futex = f64::from(row.lock_contended.saturating_sub(row.file_lock).saturating_sub(row.kernel_lock));
-        // Idle workers are in the same wait as threads behind a lock, so these count only while a thread of the group is on storage.
-        let guessed = when(row.storage > 0, row.lock_inferred.saturating_sub(row.lock_likely));
+        let inferred = row.lock_inferred.saturating_sub(row.lock_likely);
+        // Idle workers are in the same wait as threads behind a lock: a crowd that was not seen to take turns counts only while a thread of
+        // the group is on storage.
+        let unconfirmed = when(row.storage > 0, inferred) * (turns.inferred - turns.seen);
+        // A thread may wait for an event because another one writes for it.
+        let (events, behind_writer) = if turns.inferred > turns.seen { (0.0, events) } else { (events, 0.0) };
         let unknown = row.other_blocked.saturating_sub(row.hidden_blocked);
         let on_device = self.unknown_on_device_share.get(usize::from(row.group)).copied().unwrap_or(0.0);
         BlockedCounts {
@@ -211,8 +215,8 @@ impl GroupConditions {
                 true => file + futex * turns.contended.min(1.0 - events).max(known) + kernel,
                 false => (file + futex + f64::from(row.lock_alone)) * known + kernel,
             },
-            lock_inferred: when(behind, row.lock_likely) * turns.contended + guessed * turns.inferred,
-            lock_unconfirmed: guessed * (turns.inferred - turns.seen),
+            lock_inferred: when(behind, row.lock_likely) * turns.contended + when(behind, inferred) * turns.seen + unconfirmed,
+            lock_unconfirmed: unconfirmed + if behind { futex * turns.contended.min(behind_writer) } else { 0.0 },
             behind_ipc_peer: when(behind, row.ipc_peer)
                 * self.behind_ipc_peer_share.get(usize::from(row.group)).copied().unwrap_or(0.0),
         }

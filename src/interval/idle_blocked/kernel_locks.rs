@@ -190,11 +190,14 @@ fn kernel_lock_wait(host: &Host, wait: &ObservedWait) -> Option<KernelLockWait> 
     counts.then(|| KernelLockWait { threads: 0.0, wchan: wchan.clone(), syscall: wait.syscall, is_lock, lock })
 }
 
-/// A per-CPU rw-semaphore: that of a frozen file system, unless the call makes or ends a task (cgroup_threadgroup_rwsem).
+/// A per-CPU rw-semaphore: that of a frozen file system, unless the call makes or ends a task (cgroup_threadgroup_rwsem), or may wait for
+/// a change of the CPUs that are online (cpu_hotplug_lock).
 pub fn is_frozen_file_system(channel: &[u8], call: Option<Syscall>) -> bool {
-    let makes_task = || {
-        let names = ["clone", "clone3", "fork", "vfork", "execve", "exit", "exit_group", "unshare"];
-        call.is_some_and(|call| names.contains(&call.name))
+    let is_other = || {
+        let tasks = ["clone", "clone3", "fork", "vfork", "execve", "exit", "exit_group", "unshare"];
+        let cpus =
+            ["bpf", "perf_event_open", "init_module", "finit_module", "delete_module", "membarrier", "sched_setaffinity"];
+        call.is_some_and(|call| tasks.contains(&call.name) || cpus.contains(&call.name))
     };
-    (channel.starts_with(b"percpu_rwsem") || channel.starts_with(b"__percpu_down")) && !makes_task()
+    (channel.starts_with(b"percpu_rwsem") || channel.starts_with(b"__percpu_down")) && !is_other()
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sample::task::Schedstat;
-use crate::sample::waits::WaitClass;
+use crate::sample::waits::{BlockedWait, WaitClass};
 
 /// One process: a thread in fdatasync at all of ten sub-samples, and eight in condition variables. `ran`: timeslices of each of these for
 /// 100 of the first.
@@ -47,4 +47,46 @@ fn threads_that_run_in_step_with_one_that_writes_wait_for_it() {
     assert_eq!(blocked(50), (8.0, 8.0), "no thread takes a turn: it stays unconfirmed");
     assert_eq!(blocked(1), (0.0, 0.0), "idle workers");
     assert_eq!(blocked(1000), (0.0, 0.0), "busy workers");
+}
+
+/// Processes with one thread each: the first one has been in one flush for 1.5 s, the others are in a futex that they share.
+#[test]
+fn a_long_flush_of_one_process_holds_those_that_share_a_futex() {
+    let blocked = |processes: u32| {
+        let sample = |second: u64| {
+            let task = |index: u32| synthetic::task_id(50 + index, 50 + index);
+            let processes_of = (0..processes).map(|index| synthetic::process(50 + index, "pg"));
+            let total = times(0, 0, second * 100, 0);
+            let mut sample = synthetic::sample(second as f64).cpus([total]).processes(processes_of).build();
+            let others = u16::try_from(processes - 1).expect("a few");
+            let row = GroupWaits { group: 0, storage: 1, lock_inferred: others, ..GroupWaits::default() };
+            let end_ns = sample.at.boottime_ns;
+            let sub = |at: u64| SubSample {
+                boottime_ns: end_ns - (9 - at) * 100_000_000,
+                cpu: Some(times(0, 0, second * 100 - (9 - at) * 10, 0)),
+                in_flight: Some(1),
+                waits: synthetic::waits::group(&row),
+            };
+            let seen = |index| if index == 0 { [(WaitClass::Disk, 10)] } else { [(WaitClass::Futex, 10)] };
+            let flush = BlockedWait {
+                wchan: Some("submit_bio_wait".into()),
+                blocked_since_ns: end_ns - 1_500_000_000,
+                ..synthetic::waits::blocked(task(0), "pg")
+            };
+            sample.waits = Waits {
+                sub_samples: (0..10).map(sub).collect(),
+                observed: synthetic::waits::observed(),
+                groups: vec![GroupId::Siblings { parent: 9, executable: "/usr/bin/pg".into() }],
+                threads: (0..processes).flat_map(|index| synthetic::waits::thread(task(index), 0, &seen(index))).collect(),
+                blocked: vec![flush],
+                ..Waits::default()
+            };
+            sample
+        };
+        let interval = between(&sample(10), &sample(11));
+        let group = interval.idle_blocked.expect("sub-samples").groups.into_iter().next().expect("a thread on storage");
+        (group.lock_inferred.round(), group.lock_unconfirmed.round())
+    };
+    assert_eq!(blocked(9), (8.0, 0.0));
+    assert_eq!(blocked(3), (2.0, 2.0), "too few to tell");
 }

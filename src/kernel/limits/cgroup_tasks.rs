@@ -65,11 +65,13 @@ impl CgroupTaskReader {
     fn find_watched(&mut self, root: &Root, known: KnownReadings<'_>) {
         let counts = count_tasks(known.tasks);
         self.known.retain(|id, _| counts.contains_key(id));
-        // New groups first, then those near their limit.
+        // New groups first, then those near their limit; half of the reads are for those that were read longest ago, whatever they are.
         let order = |id: &CgroupId| self.known.get(id).map(|group| (!group.is_watched, group.max_read_ns));
-        let mut oldest: Vec<&CgroupId> = counts.keys().collect();
-        oldest.sort_by_cached_key(|id| order(id));
-        for id in oldest.into_iter().take(MAX_READS) {
+        let mut due: Vec<&CgroupId> = counts.keys().collect();
+        due.sort_by_cached_key(|id| order(id));
+        let mut others = due.split_off(due.len().min(MAX_READS / 2));
+        others.sort_by_cached_key(|id| self.known.get(id).map(|group| group.max_read_ns));
+        for id in due.into_iter().chain(others.into_iter().take(MAX_READS / 2)) {
             self.read_max(root, known, id);
         }
         for (id, count) in counts {

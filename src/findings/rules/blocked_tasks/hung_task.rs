@@ -197,6 +197,9 @@ fn suspended_cause(context: &RuleContext, thread: &BlockedThread, frozen: bool) 
     let waits_for_storage = thread.class == WaitClass::Disk && !thread.is_non_block_storage();
     let device = suspended_device(context, thread).filter(|_| waits_for_storage || frozen)?;
     let is_known = thread.disk.is_some() || thread.mount.is_some();
+    if !is_known && (stalled_device(context, thread).is_some() || may_wait_for_server(context, thread)) {
+        return None;
+    }
     let name = lossy_name(&device.name);
     Some(match is_known {
         true => {

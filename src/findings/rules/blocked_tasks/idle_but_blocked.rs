@@ -115,16 +115,17 @@ fn severity(context: &RuleContext, blocked: &IdleBlocked) -> Severity {
     let thresholds = context.thresholds;
     let groups: Vec<&BlockedGroup> = blocked.groups.iter().filter(|group| !is_background(context, group)).collect();
     let Some(&top) = groups.first() else { return Severity::Note };
-    let of_background = blocked.ratio - groups.iter().map(|group| group.ratio).sum::<f64>();
-    let ratio = blocked.ratio_with_connections - of_background.max(0.0);
     let share = context.threshold_share(Kind::IdleButBlocked);
     let connections: f64 = groups.iter().map(|group| group.connections_behind()).sum();
-    let threads: f64 = match groups.len() == blocked.groups.len() {
-        true => blocked.blocked_threads,
-        false if !is_enough(context, ratio, top, share) => return Severity::Note,
-        false => groups.iter().map(|group| group.blocked_threads()).sum(),
-    };
+    let all = groups.len() == blocked.groups.len();
+    let threads = if all { blocked.blocked_threads } else { groups.iter().map(|group| group.blocked_threads()).sum() };
     let waiting = threads + connections;
+    // What the other work alone could use: beside much work at low priority its part of the whole would be small.
+    let of_others = if all { 1.0 } else { waiting / context.cpu_count() };
+    let ratio = blocked.ratio_with_connections.min(of_others);
+    if !all && !is_enough(context, ratio, top, share) {
+        return Severity::Note;
+    }
     let unconfirmed: f64 = groups.iter().map(|group| group.lock_unconfirmed).sum();
     let many = reaches_threshold(waiting - unconfirmed, thresholds.blocked_critical_threads_per_cpu * context.cpu_count());
     if reaches_threshold(ratio, thresholds.blocked_critical_ratio) && (many || has_one_holder(top)) {

@@ -205,6 +205,10 @@ fn used_without_queue(context: &RuleContext) -> Option<Candidate> {
     let queue = match waiting {
         few if few < MIN_REPORTED_THREADS && least.is_empty() => "without a queue".to_owned(),
         few if few < MIN_REPORTED_THREADS => "without a known queue".to_owned(),
+        few if context.cpu_count() > 1.0 => {
+            let each = significant_digits(few / context.cpu_count());
+            format!("with a short queue: {least}{} waiting on average, {each} per CPU", plural(few, "thread", "threads"))
+        }
         few => format!("with a short queue: {least}{} waiting on average", plural(few, "thread", "threads")),
     };
     let low_queue = match low_priority.filter(|&low| low >= MIN_REPORTED_THREADS) {

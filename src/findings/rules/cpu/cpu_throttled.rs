@@ -112,9 +112,10 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
         if let Err(why) = connections {
             evidence.push(evidence_text("waiting_connections_unknown", why.to_string().as_str()));
         }
+        let share = group.throttled_share().map_or(0.0, |share| share.0);
         found.push(Candidate {
             severity: match connections {
-                Ok(MIN_CRITICAL_CONNECTIONS..) if throttled.0 >= MIN_CRITICAL_THROTTLED => Severity::Critical,
+                Ok(MIN_CRITICAL_CONNECTIONS..) if share >= MIN_CRITICAL_THROTTLED => Severity::Critical,
                 _ => Severity::Warning,
             },
             subject: Subject::Cgroup(group.id.clone()),

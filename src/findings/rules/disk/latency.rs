@@ -185,10 +185,8 @@ fn costs_the_host(context: &RuleContext) -> bool {
     let blocked = context.interval.idle_blocked.as_ref();
     blocked.is_none_or(|blocked| {
         let background = blocked.groups.iter().filter(|group| is_background(context, group));
-        let (threads, ratio) =
-            background.fold((0.0, 0.0), |(threads, ratio), group| (threads + group.blocked_threads(), ratio + group.ratio));
-        let cpus = blocked.cpus - ratio * context.cpu_count();
-        blocked.lower_bound || blocked.blocked_threads - threads >= MIN_SEVERAL_THREADS && cpus >= MIN_CRITICAL_IDLE_CPUS
+        let threads = blocked.blocked_threads - background.map(|group| group.blocked_threads()).sum::<f64>();
+        blocked.lower_bound || threads >= MIN_SEVERAL_THREADS && blocked.cpus.min(threads) >= MIN_CRITICAL_IDLE_CPUS
     })
 }
 
