@@ -4,6 +4,17 @@ use super::*;
 use crate::sample::task::Schedstat;
 use crate::sample::waits::{BlockedWait, WaitClass};
 
+/// Ten sub-samples of an idle CPU in the second before this one, each with this row.
+fn sub_samples(second: u64, end_ns: u64, row: &GroupWaits) -> Vec<SubSample> {
+    let sub = |before: u64| SubSample {
+        boottime_ns: end_ns - before * 100_000_000,
+        cpu: Some(times(0, 0, second * 100 - before * 10, 0)),
+        in_flight: Some(1),
+        waits: synthetic::waits::group(row),
+    };
+    (0..10).rev().map(sub).collect()
+}
+
 /// One process: a thread in fdatasync at all of ten sub-samples, and eight in condition variables. `ran`: timeslices of each of these for
 /// 100 of the first.
 fn blocked(ran: u64) -> (f64, f64) {
@@ -18,17 +29,10 @@ fn blocked(ran: u64) -> (f64, f64) {
         let process = synthetic::process(50, "db").threads((0..9).map(thread));
         let mut sample = synthetic::sample(second as f64).cpus([total]).processes([process]).build();
         let row = GroupWaits { group: 0, storage: 1, lock_inferred: 8, ..GroupWaits::default() };
-        let end_ns = sample.at.boottime_ns;
-        let sub = |at: u64| SubSample {
-            boottime_ns: end_ns - (9 - at) * 100_000_000,
-            cpu: Some(times(0, 0, second * 100 - (9 - at) * 10, 0)),
-            in_flight: Some(1),
-            waits: synthetic::waits::group(&row),
-        };
         let task = |index: u32| synthetic::task_id(50, 50 + index);
         let seen = |index| if index == 0 { [(WaitClass::Disk, 10)] } else { [(WaitClass::Futex, 10)] };
         sample.waits = Waits {
-            sub_samples: (0..10).map(sub).collect(),
+            sub_samples: sub_samples(second, sample.at.boottime_ns, &row),
             observed: synthetic::waits::observed(),
             groups: vec![GroupId::Process(synthetic::process_id(50))],
             threads: (0..9).flat_map(|index| synthetic::waits::thread(task(index), 0, &seen(index))).collect(),
@@ -61,12 +65,6 @@ fn a_long_flush_of_one_process_holds_those_that_share_a_futex() {
             let others = u16::try_from(processes - 1).expect("a few");
             let row = GroupWaits { group: 0, storage: 1, lock_inferred: others, ..GroupWaits::default() };
             let end_ns = sample.at.boottime_ns;
-            let sub = |at: u64| SubSample {
-                boottime_ns: end_ns - (9 - at) * 100_000_000,
-                cpu: Some(times(0, 0, second * 100 - (9 - at) * 10, 0)),
-                in_flight: Some(1),
-                waits: synthetic::waits::group(&row),
-            };
             let seen = |index| if index == 0 { [(WaitClass::Disk, 10)] } else { [(WaitClass::Futex, 10)] };
             let flush = BlockedWait {
                 wchan: Some("submit_bio_wait".into()),
@@ -74,7 +72,7 @@ fn a_long_flush_of_one_process_holds_those_that_share_a_futex() {
                 ..synthetic::waits::blocked(task(0), "pg")
             };
             sample.waits = Waits {
-                sub_samples: (0..10).map(sub).collect(),
+                sub_samples: sub_samples(second, sample.at.boottime_ns, &row),
                 observed: synthetic::waits::observed(),
                 groups: vec![GroupId::Siblings { parent: 9, executable: "/usr/bin/pg".into() }],
                 threads: (0..processes).flat_map(|index| synthetic::waits::thread(task(index), 0, &seen(index))).collect(),

@@ -27,7 +27,7 @@ pub const DATABASE_LOCK_QUEUE: Rule = Rule {
     caveats: "A session that works (a long ALTER TABLE or UPDATE) may hold the lock as well. update_process_title must be on, which is \
               the default. Other databases do not write such titles.",
     next_steps: &[
-        "who blocks whom: select pid, pg_blocking_pids(pid), state, xact_start, query from pg_stat_activity where cardinality(pg_blocking_pids(pid)) > 0",
+        "which session blocks which: select pid, pg_blocking_pids(pid), state, xact_start, query from pg_stat_activity where cardinality(pg_blocking_pids(pid)) > 0",
         "the client of the session that is idle in transaction; pg_terminate_backend(PID) ends it",
         "idle_in_transaction_session_timeout, lock_timeout",
     ],
@@ -68,8 +68,8 @@ impl Session<'_> {
         self.state.split(' ').next_back() == Some("waiting")
     }
 
-    /// By which rank it has slept longest.
-    fn order(&self) -> f64 {
+    /// Seconds since it last ran; infinite if that was before stalltop began.
+    fn seconds_asleep(&self) -> f64 {
         self.asleep_seconds.unwrap_or(f64::INFINITY)
     }
 }
@@ -83,10 +83,10 @@ fn candidate(context: &RuleContext, id: GroupId, sessions: &[&Session]) -> Optio
     let is_same_database = |other: &Session| waiting.iter().any(|session| session.database == other.database);
     let idle: Vec<&&Session> =
         sessions.iter().filter(|session| session.state == "idle in transaction" && is_same_database(session)).collect();
-    let longest = idle.iter().max_by(|a, b| a.order().total_cmp(&b.order()));
+    let longest = idle.iter().max_by(|a, b| a.seconds_asleep().total_cmp(&b.seconds_asleep()));
     let label = group_label(&id, &context.interval.older, &context.interval.newer);
     let server = describe_process_group(&id, &label);
-    let since = waiting.iter().map(|session| session.order()).fold(0.0, f64::max);
+    let since = waiting.iter().map(|session| session.seconds_asleep()).fold(0.0, f64::max);
     let since = if since.is_finite() { format!(", the longest for {}", duration(since)) } else { String::new() };
     let waits = format!("{} of {server} wait for a lock of the database{since}", plural(many, "session", "sessions"));
     let cause = longest.map(|session| {
