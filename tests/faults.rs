@@ -14,6 +14,8 @@
 mod again;
 #[path = "kernel/copied.rs"]
 mod copied;
+#[path = "support/executable.rs"]
+mod executable;
 #[path = "support/pty_harness.rs"]
 #[allow(dead_code, reason = "tests/commands/pty.rs uses all of it")]
 mod harness;

@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::future::Future;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +13,11 @@ use rmcp::model::CallToolRequestParams;
 use rmcp::service::{RoleClient, RunningService};
 use rmcp::transport::TokioChildProcess;
 use serde_json::{Value, json};
+
+#[path = "support/executable.rs"]
+mod executable;
+
+use executable::copy_executable;
 
 /// About 2,000 tokens.
 const MAX_ANSWER_BYTES: usize = 8_000;
@@ -215,8 +219,9 @@ fn another_host_is_diagnosed_by_ssh() {
     let script = format!(
         "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\n[ \"$2\" = db1 ] || exit 255\nshift 3\nexec {program} \"$@\"\n"
     );
-    fs::write(&ssh, script).unwrap();
-    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    let text = folder.path().join("ssh.text");
+    fs::write(&text, script).unwrap();
+    copy_executable(text, ssh);
     with_client(&["--host", "db1", "--host", "db2"], Some(folder.path()), |client| async move {
         let answer = call(&client, "diagnose", json!({ "host": "db1", "seconds": 1 })).await.unwrap();
         assert_valid("diagnose", &answer);

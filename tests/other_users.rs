@@ -21,6 +21,11 @@ use std::time::{Duration, Instant};
 
 use stalltop::recording::Replayer;
 
+#[path = "support/executable.rs"]
+mod executable;
+
+use executable::copy_executable;
+
 const NOBODY: u32 = 65_534;
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -44,11 +49,8 @@ impl Recorder {
         let folder = tempfile::tempdir().unwrap();
         mode(folder.path(), 0o755);
         // The build directory may not be readable for others.
-        for (name, program) in [("stalltop", env!("CARGO_BIN_EXE_stalltop").into()), ("test", std::env::current_exe().unwrap())]
-        {
-            fs::copy::<PathBuf, _>(program, folder.path().join(name)).unwrap();
-            mode(&folder.path().join(name), 0o755);
-        }
+        copy_executable(env!("CARGO_BIN_EXE_stalltop"), folder.path().join("stalltop"));
+        copy_executable(std::env::current_exe().unwrap(), folder.path().join("test"));
         let runtime = folder.path().join("runtime");
         fs::create_dir(&runtime).unwrap();
         mode(&runtime, 0o700);

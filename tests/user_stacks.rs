@@ -17,6 +17,11 @@ use stalltop::kernel::stacks::{Candidate, Rank};
 use stalltop::kernel::user_stacks::UserStackReader;
 use stalltop::sample::{Absent, Reading};
 
+#[path = "support/executable.rs"]
+mod executable;
+
+use executable::copy_executable;
+
 /// After this long a process is not blocked and will not be.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -190,7 +195,7 @@ fn another_user_gets_a_reason() {
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     // The build directory may not be readable for others.
     let program = directory.path().join("test");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    copy_executable(std::env::current_exe().unwrap(), &program);
     let blocked = Blocked(Command::new("cat").stdin(Stdio::piped()).spawn().unwrap());
     let mut command = Command::new(program);
     command.args(["--exact", "another_user_gets_a_reason", "--nocapture"]).env(PROCESS, blocked.0.id().to_string()).uid(65_534);

@@ -3,8 +3,10 @@
 pub mod cgroups;
 mod columns;
 
-use columns::{TaskLine, table};
+use columns::{TaskFigures, TaskLine, table};
 pub use columns::{beside_command_line, command_line};
+
+use std::sync::Arc;
 
 use super::ScreenView;
 use super::active_findings::hidden_tasks_note;
@@ -16,16 +18,18 @@ use super::safe_text::SafeText;
 use super::theme::StyleRole;
 use super::thread_states;
 use super::wait_location;
+use crate::figures::task::ProcessRow;
+use crate::figures::thread::ThreadRow;
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::task::Microstates;
 use crate::interval::task_activity::TaskActivity;
 use crate::safe;
-use crate::sample::task::{Process, TaskState, Tasks, Thread};
+use crate::sample::task::{Process, TaskState, Tasks};
 use crate::sample::waits::WaitClass;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State, TaskRows};
-use crate::units::{Ratio, SmallSort};
+use crate::units::SmallSort;
 use crate::units::{format, time};
 
 /// A row of the table of wait classes.
@@ -112,7 +116,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
             Row::EndedProcess { place } => state.ended_process(place).map(|process| ended_row(interval, process)),
             Row::Thread { process, thread, depth } => {
                 let process = sample.processes.get(process)?;
-                thread_row(state, evaluation, sample, (process, depth), process.threads.get(thread)?, &table)
+                thread_row(state, evaluation, sample, (process, depth), thread, &table)
             }
             Row::WaitClass { class, threads } => {
                 let line = WaitClassLine { interval, sample, class, threads };
@@ -187,9 +191,9 @@ fn process_row(
     let interval = &*evaluation.interval;
     let process = sample.processes.get(index)?;
     let span = &interval.tasks.as_ref()?.process(process);
-    let (cpu, run_queue_wait, states) = (span.cpu, span.run_queue_wait, &span.states);
-    let line =
-        TaskLine { state, evaluation, interval, sample, process, depth, thread: None, span, cpu, run_queue_wait, states };
+    let figures = TaskFigures::Process(ProcessRow::new(process, *span));
+    let states = &span.states;
+    let line = TaskLine { state, evaluation, interval, sample, process, depth, thread: None, span, states, figures };
     Some(table.row(|fill, cell| fill(&line, cell)))
 }
 
@@ -206,31 +210,19 @@ fn thread_row(
     state: &State,
     evaluation: &Evaluation,
     sample: &Tasks,
-    (process, depth): (&Process, u8),
-    thread: &Thread,
+    (process, depth): (&Arc<Process>, u8),
+    thread: usize,
     table: &Columns<fn(&TaskLine, CellContent)>,
 ) -> Option<TableRow> {
     let interval = &*evaluation.interval;
     let tasks = interval.tasks.as_ref()?;
     let asleep = Microstates { sleep: 1.0, ..Microstates::default() };
-    let (cpu, run_queue_wait, states) = match tasks.thread(process.task_id(thread)) {
-        Some(span) => (span.cpu, span.run_queue_wait, &span.states),
-        None => (Some(Ratio(0.0)), Some(Ratio(0.0)), &asleep),
-    };
+    let facts = process.threads.get(thread)?;
+    let of_thread = tasks.thread(process.task_id(facts));
+    let figures = TaskFigures::Thread(ThreadRow::new(process, thread, of_thread.copied()));
+    let states = of_thread.map_or(&asleep, |span| &span.states);
     let span = &tasks.process(process);
-    let line = TaskLine {
-        state,
-        evaluation,
-        interval,
-        sample,
-        process,
-        depth,
-        thread: Some(thread),
-        span,
-        cpu,
-        run_queue_wait,
-        states,
-    };
+    let line = TaskLine { state, evaluation, interval, sample, process, depth, thread: Some(facts), span, states, figures };
     Some(table.row(|fill, cell| fill(&line, cell)))
 }
 

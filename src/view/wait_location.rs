@@ -2,7 +2,7 @@
 //! of a task. Names of threads and disks.
 
 use super::safe_text::SafeText;
-use super::text::format_number;
+use super::text::{format_number, format_optional};
 use crate::findings::short_path;
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
@@ -258,9 +258,9 @@ pub fn threads_in_lock_waits(interval: &Interval, tasks: &TaskSpan) -> f64 {
 /// A mean that rounds to a thread.
 const MIN_WHOLE_THREAD: f64 = 0.5;
 
-/// Average number of threads in lock waits, in at most this number of cells; `-` if they are hidden.
-pub fn lock_waits_text(threads: f64, hidden: bool, cells: usize) -> SafeText {
-    if hidden && threads <= 0.0 { "-".into() } else { safe!("{}", format_number(threads, cells)) }
+/// Average number of threads in lock waits, in at most this number of cells; `-` if it is unknown or they are hidden.
+pub fn lock_waits_text(threads: Option<f64>, hidden: bool, cells: usize) -> SafeText {
+    safe!("{}", format_optional(threads.filter(|&threads| !hidden || threads > 0.0), cells))
 }
 
 /// What a thread in a wait class does, continuing "a thread that …".

@@ -2,10 +2,10 @@
 //! tests/packages/install.sh tries it with a real release, from a server, and with busybox alone.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::executable::copy_executable;
 use crate::output::texts_of;
 
 const VERSION: &str = "9.8.7";
@@ -72,8 +72,10 @@ impl Release {
 }
 
 fn write_program(path: &Path, body: &str) {
-    fs::write(path, format!("#!/bin/sh\n{body}\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    let text = path.with_extension("text");
+    fs::write(&text, format!("#!/bin/sh\n{body}\n")).unwrap();
+    copy_executable(&text, path);
+    fs::remove_file(text).unwrap();
 }
 
 #[test]

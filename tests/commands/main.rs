@@ -17,6 +17,8 @@ mod cli;
 mod configuration;
 mod docs;
 mod every_command;
+#[path = "../support/executable.rs"]
+mod executable;
 mod fleet;
 #[path = "../support/pty_harness.rs"]
 mod harness;

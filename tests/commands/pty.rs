@@ -6,6 +6,7 @@ mod signals;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
+use crate::executable::copy_executable;
 use crate::harness::{Session, prepared, program, stalltop};
 use nix::sys::signal::Signal;
 use portable_pty::CommandBuilder;
@@ -478,7 +479,7 @@ fn an_unprivileged_user_gets_no_error() {
     }
     let directory = tempfile::tempdir().unwrap();
     let copy = directory.path().join("stalltop");
-    std::fs::copy(program(), &copy).unwrap();
+    copy_executable(program(), &copy);
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = CommandBuilder::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use stalltop::recording::{Replayer, Tail};
 
+use crate::executable::copy_executable;
+
 /// A user id as systemd assigns for DynamicUser=.
 const SOMEBODY: u32 = 61_184;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,7 +84,7 @@ impl Place {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_stalltop"), folder.path().join("stalltop")).unwrap();
+        copy_executable(env!("CARGO_BIN_EXE_stalltop"), folder.path().join("stalltop"));
         let state = directory(folder.path().join("state"));
         Place { folder, state, _turn: turn }
     }

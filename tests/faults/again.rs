@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::executable::copy_executable;
 use crate::load_process::PART;
 pub use crate::load_process::{Load, plays, ready_until_killed};
 
@@ -53,7 +54,7 @@ pub fn for_everybody() -> (tempfile::TempDir, PathBuf) {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("stalltop");
-    std::fs::copy(env!("CARGO_BIN_EXE_stalltop"), &program).unwrap();
+    copy_executable(env!("CARGO_BIN_EXE_stalltop"), &program);
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     (directory, program)
 }

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::again::{Running, for_everybody, is_root, run, stalltop, state_directory};
+use crate::executable::copy_executable;
 use crate::harness::{self, DEADLINE, Session};
 
 const NOBODY: u32 = 65_534;
@@ -137,7 +138,7 @@ fn a_set_user_id_program_refuses_to_run() {
         run(&mut command)
     };
     let copy = folder.path().join("id");
-    fs::copy("/usr/bin/id", &copy).unwrap();
+    copy_executable("/usr/bin/id", &copy);
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
     if as_nobody(&copy, &["-u"]).1.trim() != "0" {
         return println!("skipped: the temporary directory is mounted nosuid");

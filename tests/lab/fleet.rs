@@ -6,7 +6,6 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -15,6 +14,7 @@ use std::time::{Duration, Instant};
 use portable_pty::CommandBuilder;
 
 use crate::blocked::start_convoy;
+use crate::executable::copy_executable;
 use crate::harness::{Session, prepared, program};
 use crate::proc::ticks_per_second;
 use crate::scenario::{DISK_TOOLS, Lab};
@@ -192,8 +192,9 @@ fn start_fleet(folder: &Path, recording: &Path, prefix: &str) -> Session {
         std::thread::sleep(Duration::from_millis(20));
     }
     let script = folder.join("host");
-    fs::write(&script, format!("#!/bin/sh\nexec {prefix} tail -c +1 -f {}\n", recording.display())).expect("a script");
-    fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).expect("its mode");
+    let text = folder.join("host.text");
+    fs::write(&text, format!("#!/bin/sh\nexec {prefix} tail -c +1 -f {}\n", recording.display())).expect("a script");
+    copy_executable(&text, &script);
     let mut command = CommandBuilder::new(program());
     command.args(["fleet", "--no-config", "--ssh"]);
     command.arg(&script);

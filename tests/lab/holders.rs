@@ -15,6 +15,7 @@ use stalltop::sample::waits::OwnerField;
 use crate::attempt::{Attempt, agree};
 use crate::check_result::{CheckResult, check as stalltop_check};
 use crate::disk_load::{DiskLoad, Load, link};
+use crate::executable::copy_executable;
 use crate::held_truth::{HeldTruth, samples};
 use crate::long;
 use crate::scenario::{Lab, compiled};
@@ -91,8 +92,8 @@ fn an_ordinary_user_sees_the_holders_of_its_own_mutexes() {
     let folder = tempfile::tempdir().expect("a folder");
     // Directories above the build may not be readable for others.
     let (program, load) = (folder.path().join("stalltop"), folder.path().join("mutexes"));
-    std::fs::copy(env!("CARGO_BIN_EXE_stalltop"), &program).expect("a copy of stalltop");
-    std::fs::copy(mutexes(), &load).expect("a copy of the load");
+    copy_executable(env!("CARGO_BIN_EXE_stalltop"), &program);
+    copy_executable(mutexes(), &load);
     let state = folder.path().join("state");
     std::fs::create_dir(&state).expect("a folder");
     for path in [folder.path(), &state, &program, &load] {

@@ -33,6 +33,8 @@ mod dead_hosts;
 mod delays;
 mod disk;
 mod disk_load;
+#[path = "../support/executable.rs"]
+mod executable;
 mod figures;
 mod fleet;
 mod frozen;

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::attempt::Attempt;
 use crate::disk_load::Load;
+use crate::executable::copy_executable;
 use crate::proc::cpus;
 use crate::scenario::{Lab, compiled};
 
@@ -142,7 +143,7 @@ fn a_fifo_loop_and_the_process_that_it_starves() {
     let sched = sched();
     let start = |name: &str, before: &[&str]| {
         let program = state.path().join(name);
-        fs::copy(&sched, &program).expect("a copy");
+        copy_executable(&sched, &program);
         Load::start_silent(Command::new("taskset").args(["-c", "1"]).args(before).arg(program).args(["spin", "1", "120"]))
     };
     let _victim = start("victim", &[]);

@@ -1,6 +1,7 @@
 //! The table of the threads that use most CPU time, or wait for a CPU.
 
-use crate::figures::thread;
+use crate::figures::thread::{self, ThreadRow};
+use crate::figures::{Column, FigureInput};
 use crate::findings::Evaluation;
 use crate::interval::task::ThreadSpan;
 use crate::safe;
@@ -12,7 +13,7 @@ use crate::view::panes::MAX_SPARKLINE_WIDTH;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::tasks::command_line;
-use crate::view::text::{self, format_number, format_optional};
+use crate::view::text;
 use crate::view::theme::StyleRole;
 use crate::view::time_cells::TimeCells;
 use crate::view::wait_location;
@@ -24,11 +25,13 @@ struct HotThread<'a> {
     process: &'a Process,
     thread: &'a Thread,
     span: &'a ThreadSpan,
+    /// The row in the catalogue of figures
+    figures: ThreadRow,
 }
 
 impl HotThread<'_> {
-    fn used(&self) -> f64 {
-        self.span.cpu.map_or(0.0, |cpu| cpu.0)
+    fn value(&self, column: &Column<ThreadRow>) -> Option<f64> {
+        column.number(&FigureInput::from(self.evaluation), &self.figures)
     }
 }
 
@@ -45,12 +48,13 @@ const HOT_THREAD_COLUMNS: [HotSpec; 9] = [
     .right_aligned()
     .min_table_width(60),
     HotSpec::figure(&thread::CPU_RATIO, 5, |hot, cell| {
-        let role =
-            if hot.used() >= hot.evaluation.thresholds().thread_busy_ratio { StyleRole::Warning } else { StyleRole::Plain };
-        cell.text(safe!("{}", format_number(hot.used() * 100.0, 5)), role);
+        let used = hot.value(&thread::CPU_RATIO);
+        let is_full = used.is_some_and(|used| used >= hot.evaluation.thresholds().thread_busy_ratio);
+        let role = if is_full { StyleRole::Warning } else { StyleRole::Plain };
+        cell.text(safe!("{}", text::format_percent(used, 5)), role);
     }),
     HotSpec::figure(&thread::RUN_QUEUE_WAIT_RATIO, 5, |hot, cell| {
-        let wait = hot.span.run_queue_wait.map(|wait| wait.0);
+        let wait = hot.value(&thread::RUN_QUEUE_WAIT_RATIO);
         cell.text(safe!("{}", text::format_percent(wait, 5)), StyleRole::Plain);
     }),
     HotSpec::figure(&thread::LAST_CPU, 6, |hot, cell| {
@@ -62,7 +66,7 @@ const HOT_THREAD_COLUMNS: [HotSpec; 9] = [
     })
     .min_table_width(80),
     HotSpec::figure(&thread::SWITCHES_PER_SECOND, 8, |hot, cell| {
-        cell.text(safe!("{}", format_optional(hot.span.timeslices.map(|rate| rate.0), 7)), StyleRole::Dim);
+        cell.text(safe!("{}", text::format_optional(hot.value(&thread::SWITCHES_PER_SECOND), 7)), StyleRole::Dim);
     })
     .min_table_width(80),
     HotSpec::text("cgroup", 24, |hot, cell| {
@@ -111,7 +115,8 @@ pub fn draw(state: &State, evaluation: &Evaluation, pane: &mut Pane) {
     let hot = state.lists.held.threads.hottest(&tasks.threads, usize::from(pane.height().saturating_sub(1)));
     let rows = hot.into_iter().filter_map(|span| {
         let (process, thread) = interval.newer.tasks.as_ref().ok()?.thread(span.id)?;
-        let line = HotThread { state, evaluation, process, thread, span };
+        let at = process.threads.binary_search_by_key(&thread.tid, |thread| thread.tid).ok()?;
+        let line = HotThread { state, evaluation, process, thread, span, figures: ThreadRow::new(process, at, Some(*span)) };
         let item = Item::Thread(span.id);
         let row = table.row(|fill, cell| fill(&line, cell));
         Some(row.selected(state.is_selected(&item)).with_item(Some(item)))

@@ -284,7 +284,7 @@ fn threads(interval: &Interval, process: &Process, page: &mut Page) {
             SafeText::from_name(&thread.comm),
             safe!("{}", text::format_percent(cpu, 5)),
             safe!("{}", format_number(found.map_or(0.0, |span| span.states.disk), 5)),
-            safe!("{}", wait_location::lock_waits_text(found.map_or(0.0, |span| span.states.lock), hidden, 5)),
+            safe!("{}", wait_location::lock_waits_text(Some(found.map_or(0.0, |span| span.states.lock)), hidden, 5)),
             wait_location::thread_location(interval, process.task_id(thread), Detail::Full),
         ];
         let item = Item::Thread(process.task_id(thread));

@@ -270,7 +270,7 @@ const TASK_COLUMNS: [TaskSpec; 11] = [
     }),
     TaskSpec::figure(&task::LOCK_RATIO, 5, |line, cell| {
         let (_, lock) = line.blocked_threads();
-        cell.text(wait_location::lock_waits_text(lock, line.group.waits_hidden, 5), blocked_role(lock));
+        cell.text(wait_location::lock_waits_text(Some(lock), line.group.waits_hidden, 5), blocked_role(lock));
     })
     .min_table_width(50),
     TaskSpec::figure(&task::RESIDENT_BYTES, 6, |line, cell| cell.text(line.memory(), StyleRole::Plain))

@@ -1,7 +1,9 @@
 //! The table of containers, pods and units with their tasks added up: the list of the tasks screen grouped by cgroup, and a pane
 //! beside the list of tasks.
 
-use crate::figures::{load, task};
+use super::columns::{byte_rate_text, bytes_text, integer_text};
+use crate::figures::task::ProcessRow;
+use crate::figures::{Column, FigureInput, load, task};
 use crate::findings::Evaluation;
 use crate::ids::CgroupId;
 use crate::interval::cgroup_names::CgroupName;
@@ -10,15 +12,13 @@ use crate::interval::throttling::throttling;
 use crate::safe;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Item, Row, SortColumn, State};
-use crate::units::PerSecond;
-use crate::units::format;
 use crate::view::columns::{CellContent, ColumnSpec, Columns};
 use crate::view::list::VisibleRow;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::task_states::state_segments;
-use crate::view::text::{format_number, format_optional, format_percent};
+use crate::view::text::{format_optional, format_percent};
 use crate::view::theme::{StyleRole, blocked_role, used_role};
 use crate::view::widgets::bar::StackedBar;
 
@@ -26,6 +26,19 @@ use crate::view::widgets::bar::StackedBar;
 struct CgroupLine<'a> {
     evaluation: &'a Evaluation,
     group: &'a CgroupTasks<'a>,
+    /// Its processes added up, as a row of the catalogue of figures
+    figures: Option<ProcessRow>,
+}
+
+impl<'a> CgroupLine<'a> {
+    fn new(evaluation: &'a Evaluation, group: &'a CgroupTasks<'a>) -> CgroupLine<'a> {
+        let first = evaluation.interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.processes.get(group.first_process));
+        CgroupLine { evaluation, group, figures: first.map(|first| ProcessRow::new(first, group.span)) }
+    }
+
+    fn value(&self, column: &Column<ProcessRow>) -> Option<f64> {
+        column.number(&FigureInput::from(self.evaluation), self.figures.as_ref()?)
+    }
 }
 
 type Spec = ColumnSpec<fn(&CgroupLine, CellContent)>;
@@ -33,38 +46,40 @@ type Spec = ColumnSpec<fn(&CgroupLine, CellContent)>;
 const PROCESSES: Spec =
     Spec::figure(&load::PROCESSES, 5, |line, cell| cell.text(safe!("{}", line.group.processes), StyleRole::Dim));
 const THREADS: Spec =
-    Spec::figure(&task::THREADS, 5, |line, cell| cell.text(safe!("{}", line.group.span.threads), StyleRole::Dim))
+    Spec::figure(&task::THREADS, 5, |line, cell| cell.text(integer_text(line.value(&task::THREADS)), StyleRole::Dim))
         .sorted_by(SortColumn::TASK_THREADS)
         .min_table_width(60);
 const CPU: Spec = Spec::figure(&task::CPU_RATIO, 5, |line, cell| {
-    let cpu = line.group.span.cpu.map(|cpu| cpu.0);
+    let cpu = line.value(&task::CPU_RATIO);
     cell.text(safe!("{}", format_percent(cpu, 5)), used_role(cpu.unwrap_or(0.0)));
 })
 .sorted_by(SortColumn::TASK_CPU);
 const RUN_QUEUE: Spec = Spec::figure(&task::RUN_QUEUE_WAIT_RATIO, 5, |line, cell| {
-    let waited = line.group.span.run_queue_wait.map(|wait| wait.0);
+    let waited = line.value(&task::RUN_QUEUE_WAIT_RATIO);
     cell.text(safe!("{}", format_optional(waited, 5)), used_role(waited.unwrap_or(0.0)));
 })
 .sorted_by(SortColumn::TASK_RUN_QUEUE);
 const DISK: Spec = Spec::figure(&task::DISK_RATIO, 5, |line, cell| {
-    let disk = line.group.span.states.disk;
-    cell.text(safe!("{}", format_number(disk, 5)), blocked_role(disk));
+    let disk = line.value(&task::DISK_RATIO);
+    cell.text(safe!("{}", format_optional(disk, 5)), blocked_role(disk.unwrap_or(0.0)));
 })
 .sorted_by(SortColumn::TASK_DISK);
 const LOCK: Spec = Spec::figure(&task::LOCK_RATIO, 5, |line, cell| {
-    let lock = line.group.span.states.lock;
-    cell.text(safe!("{}", format_number(lock, 5)), blocked_role(lock));
+    let lock = line.value(&task::LOCK_RATIO);
+    cell.text(safe!("{}", format_optional(lock, 5)), blocked_role(lock.unwrap_or(0.0)));
 })
 .sorted_by(SortColumn::TASK_LOCK);
 const MEMORY: Spec = Spec::figure(&task::RESIDENT_BYTES, 6, |line, cell| {
-    let bytes = line.group.span.resident_pages as f64 * line.evaluation.interval.host.page_size as f64;
-    cell.text(if bytes > 0.0 { safe!("{}", format::short_bytes(bytes)) } else { "-".into() }, StyleRole::Plain);
+    // Kernel threads have none.
+    cell.text(bytes_text(line.value(&task::RESIDENT_BYTES).filter(|&bytes| bytes > 0.0)), StyleRole::Plain);
 })
 .sorted_by(SortColumn::TASK_RESIDENT);
-const READ: Spec = Spec::figure(&task::READ_BYTES_PER_SECOND, 6, |line, cell| byte_rate(cell, line.group.span.read_bytes))
-    .sorted_by(SortColumn::TASK_READ);
-const WRITE: Spec = Spec::figure(&task::WRITE_BYTES_PER_SECOND, 7, |line, cell| byte_rate(cell, line.group.span.write_bytes))
-    .sorted_by(SortColumn::TASK_WRITE);
+const READ: Spec =
+    Spec::figure(&task::READ_BYTES_PER_SECOND, 6, |line, cell| byte_rate(line, cell, &task::READ_BYTES_PER_SECOND))
+        .sorted_by(SortColumn::TASK_READ);
+const WRITE: Spec =
+    Spec::figure(&task::WRITE_BYTES_PER_SECOND, 7, |line, cell| byte_rate(line, cell, &task::WRITE_BYTES_PER_SECOND))
+        .sorted_by(SortColumn::TASK_WRITE);
 const STATES: Spec = Spec::graph("time goes to", 16, |line, cell| {
     let width = cell.width;
     cell.glyphs(StackedBar(&state_segments(&line.group.span.states, throttled_threads(line))).glyphs(width));
@@ -107,9 +122,9 @@ fn name_cell(line: &CgroupLine, cell: CellContent) {
     }
 }
 
-fn byte_rate(cell: CellContent, rate: Option<PerSecond>) {
-    let words = rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0));
-    cell.text(safe!("{words}"), used_role(rate.map_or(0.0, |rate| rate.0)));
+fn byte_rate(line: &CgroupLine, cell: CellContent, column: &Column<ProcessRow>) {
+    let (words, role) = byte_rate_text(line.value(column));
+    cell.text(words, role);
 }
 
 /// The part of the run-queue wait in which a CPU quota throttled its threads.
@@ -146,7 +161,7 @@ pub fn draw_list(state: &State, evaluation: &Evaluation, visible: &[VisibleRow],
     let rows = visible.iter().filter_map(|visible| {
         let Row::CgroupTasks { first_process } = visible.row else { return None };
         let at = groups.binary_search_by_key(&first_process, |group| group.first_process).ok()?;
-        let line = CgroupLine { evaluation, group: groups.get(at)? };
+        let line = CgroupLine::new(evaluation, groups.get(at)?);
         Some(table.row(|fill, cell| fill(&line, cell)).selected(visible.selected))
     });
     table.draw(pane, Some(state.sort()), rows);
@@ -164,7 +179,7 @@ pub fn pane(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
     }
     let table = Columns::new(&columns, inner.width());
     let groups = active_cgroup_tasks(&evaluation.interval);
-    let lines = groups.iter().map(|group| CgroupLine { evaluation, group });
+    let lines = groups.iter().map(|group| CgroupLine::new(evaluation, group));
     let rows = lines.map(|line| {
         let cgroup = line.group.cgroup.map(|(version, path)| Item::Cgroup(CgroupId { version, path: path.into() }));
         let row = table.row(|fill, cell| fill(&line, cell));

@@ -1,18 +1,19 @@
 //! The columns of the table of tasks: figures, where the time goes, what a task waits for, command lines.
 
-use crate::figures::task;
+use crate::figures::task::{self, ProcessRow};
+use crate::figures::thread::{self, ThreadRow};
+use crate::figures::{Column, FigureInput};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::task::{Microstates, ProcessSpan};
 use crate::safe;
-use crate::sample::task::{Process, Scheduling, TaskIo, TaskState, Tasks, Thread};
+use crate::sample::task::{Process, TaskState, Tasks, Thread};
 use crate::state::{SortColumn, State, TaskList, TaskRows};
-use crate::units::{Counter, PerSecond, Ratio};
 use crate::units::{format, time};
 use crate::view::columns::{CellContent, ColumnSpec, Columns};
 use crate::view::safe_text::SafeText;
 use crate::view::task_states::{state_segments, throttled_threads};
-use crate::view::text::{self, format_number};
+use crate::view::text;
 use crate::view::theme::{StyleRole, blocked_role, used_role};
 use crate::view::time_cells::TimeCells;
 use crate::view::wait_location;
@@ -31,9 +32,15 @@ pub struct TaskLine<'a> {
     pub(super) thread: Option<&'a Thread>,
     /// Span of the process
     pub(super) span: &'a ProcessSpan,
-    pub(super) cpu: Option<Ratio>,
-    pub(super) run_queue_wait: Option<Ratio>,
     pub(super) states: &'a Microstates,
+    /// The row in the catalogue of figures
+    pub(super) figures: TaskFigures,
+}
+
+/// The row of a process or a thread in the catalogue of figures.
+pub enum TaskFigures {
+    Process(ProcessRow),
+    Thread(ThreadRow),
 }
 
 type Spec = ColumnSpec<fn(&TaskLine, CellContent)>;
@@ -58,26 +65,30 @@ const TASK_COLUMNS: [Spec; 9] = [
     .sorted_by(SortColumn::TASK_USER)
     .min_table_width(116),
     Spec::figure(&task::CPU_RATIO, 5, |line, cell| {
-        let used = line.cpu.map_or(0.0, |cpu| cpu.0);
+        let cpu = line.value(&task::CPU_RATIO, Some(&thread::CPU_RATIO));
+        let used = cpu.unwrap_or(0.0);
         let role = if used >= line.evaluation.thresholds().thread_busy_ratio { StyleRole::Bold } else { used_role(used) };
-        cell.text(safe!("{}", text::format_percent(line.cpu.map(|cpu| cpu.0), 5)), role);
+        cell.text(safe!("{}", text::format_percent(cpu, 5)), role);
     })
     .sorted_by(SortColumn::TASK_CPU),
     Spec::figure(&task::RUN_QUEUE_WAIT_RATIO, 5, |line, cell| {
-        let (waited, width) = (line.run_queue_wait.map(|wait| wait.0), usize::from(cell.width));
+        let waited = line.value(&task::RUN_QUEUE_WAIT_RATIO, Some(&thread::RUN_QUEUE_WAIT_RATIO));
+        let width = usize::from(cell.width);
         cell.text(safe!("{}", text::format_optional(waited, width)), used_role(waited.unwrap_or(0.0)));
     })
     .sorted_by(SortColumn::TASK_RUN_QUEUE)
     .min_table_width(66),
     Spec::figure(&task::DISK_RATIO, 5, |line, cell| {
+        let disk = line.value(&task::DISK_RATIO, Some(&thread::DISK_RATIO));
         let width = usize::from(cell.width);
-        cell.text(safe!("{}", format_number(line.states.disk, width)), blocked_role(line.states.disk));
+        cell.text(safe!("{}", text::format_optional(disk, width)), blocked_role(disk.unwrap_or(0.0)));
     })
     .sorted_by(SortColumn::TASK_DISK),
     Spec::figure(&task::LOCK_RATIO, 5, |line, cell| {
+        let lock = line.value(&task::LOCK_RATIO, Some(&thread::LOCK_RATIO));
         let hidden = wait_location::waits_are_hidden(line.interval, line.process);
-        let words = wait_location::lock_waits_text(line.states.lock, hidden, usize::from(cell.width));
-        cell.text(words, blocked_role(line.states.lock));
+        let words = wait_location::lock_waits_text(lock, hidden, usize::from(cell.width));
+        cell.text(words, blocked_role(lock.unwrap_or(0.0)));
     })
     .sorted_by(SortColumn::TASK_LOCK),
     COMMAND,
@@ -131,9 +142,7 @@ fn states_cell(line: &TaskLine, cell: CellContent) {
 const COMMAND_INDEX: usize = 7;
 
 const MEMORY: Spec = Spec::text("mem", 5, |line, cell| {
-    if line.thread.is_none() {
-        cell.text(resident_text(line.interval, line.span), StyleRole::Plain);
-    }
+    line.resident(cell);
 })
 .right_aligned()
 .sorted_by(SortColumn::TASK_RESIDENT)
@@ -141,8 +150,9 @@ const MEMORY: Spec = Spec::text("mem", 5, |line, cell| {
 
 /// Read and written.
 const STORAGE: Spec = Spec::text("I/O/s", 5, |line, cell| {
-    let both = line.span.read_bytes.zip(line.span.write_bytes);
-    line.io_rate(cell, both.map(|(read, written)| PerSecond(read.0 + written.0)));
+    let value = |column| line.value(column, None);
+    let both = value(&task::READ_BYTES_PER_SECOND).zip(value(&task::WRITE_BYTES_PER_SECOND));
+    line.of_process(cell, byte_rate_text(both.map(|(read, written)| read + written)));
 })
 .right_aligned()
 .min_table_width(MIN_MEMORY_WIDTH);
@@ -151,26 +161,18 @@ const STORAGE: Spec = Spec::text("I/O/s", 5, |line, cell| {
 const MIN_MEMORY_WIDTH: u16 = 76;
 
 const WIDE_COLUMNS: [Spec; 3] = [
-    Spec::figure(&task::RESIDENT_BYTES, 6, |line, cell| {
-        if line.thread.is_none() {
-            cell.text(resident_text(line.interval, line.span), StyleRole::Plain);
-        }
-    })
-    .sorted_by(SortColumn::TASK_RESIDENT),
-    Spec::figure(&task::READ_BYTES_PER_SECOND, 6, |line, cell| line.io_rate(cell, line.span.read_bytes))
+    Spec::figure(&task::RESIDENT_BYTES, 6, |line, cell| line.resident(cell)).sorted_by(SortColumn::TASK_RESIDENT),
+    Spec::figure(&task::READ_BYTES_PER_SECOND, 6, |line, cell| line.byte_rate(cell, &task::READ_BYTES_PER_SECOND))
         .sorted_by(SortColumn::TASK_READ),
-    Spec::figure(&task::WRITE_BYTES_PER_SECOND, 7, |line, cell| line.io_rate(cell, line.span.write_bytes))
+    Spec::figure(&task::WRITE_BYTES_PER_SECOND, 7, |line, cell| line.byte_rate(cell, &task::WRITE_BYTES_PER_SECOND))
         .sorted_by(SortColumn::TASK_WRITE),
 ];
 
 /// As top's TIME+.
 const CPU_TIME: Spec = Spec::figure(&task::CPU_TIME_SECONDS, 6, |line, cell| {
-    let (user, system) = match line.thread {
-        None => (line.process.user_ticks, line.process.system_ticks),
-        Some(thread) => (thread.user_ticks, thread.system_ticks),
-    };
-    let seconds = line.interval.host.seconds((user.0 + system.0) as f64);
-    cell.text(safe!("{}", time::compact_duration(seconds)), used_role(seconds));
+    let seconds = line.value(&task::CPU_TIME_SECONDS, Some(&thread::CPU_TIME_SECONDS));
+    let words = seconds.map_or_else(|| "-".to_owned(), time::compact_duration);
+    cell.text(safe!("{words}"), used_role(seconds.unwrap_or(0.0)));
 })
 .sorted_by(SortColumn::TASK_TIME)
 .min_table_width(MIN_CPU_TIME_WIDTH);
@@ -188,45 +190,28 @@ const ADDED_COLUMNS: [Spec; 9] = [
     })
     .hidden_by_default(),
     Spec::figure(&task::PRIORITY, 4, |line, cell| {
-        let priority = line.scheduling().and_then(Scheduling::priority);
-        let role = if priority == Some(20) { StyleRole::Dim } else { StyleRole::Plain };
-        cell.text(priority.map_or_else(|| "-".into(), |priority| safe!("{priority}")), role);
+        let priority = line.value(&task::PRIORITY, Some(&thread::PRIORITY));
+        cell.text(integer_text(priority), if priority == Some(20.0) { StyleRole::Dim } else { StyleRole::Plain });
     })
     .hidden_by_default(),
     Spec::figure(&task::NICE, 3, |line, cell| {
-        let nice = line.scheduling().map(|scheduling| scheduling.nice);
-        cell.text(nice.map_or_else(|| "-".into(), |nice| safe!("{nice}")), StyleRole::Plain);
+        cell.text(integer_text(line.value(&task::NICE, Some(&thread::NICE))), StyleRole::Plain);
     })
     .hidden_by_default(),
-    Spec::figure(&task::VIRTUAL_BYTES, 5, |line, cell| {
-        if line.thread.is_none() {
-            let bytes = line.process.virtual_bytes.map(|bytes| format::short_bytes(bytes as f64));
-            cell.text(safe!("{}", bytes.unwrap_or_else(|| "-".to_owned())), StyleRole::Plain);
-        }
-    })
-    .hidden_by_default(),
-    Spec::figure(&task::SHARED_BYTES, 5, |line, cell| {
-        if line.thread.is_none() {
-            let page = line.interval.host.page_size as f64;
-            let bytes = line.process.shared_pages.map(|pages| format::short_bytes(pages as f64 * page));
-            cell.text(safe!("{}", bytes.unwrap_or_else(|| "-".to_owned())), StyleRole::Plain);
-        }
-    })
-    .hidden_by_default(),
+    Spec::figure(&task::VIRTUAL_BYTES, 5, |line, cell| line.bytes(cell, &task::VIRTUAL_BYTES)).hidden_by_default(),
+    Spec::figure(&task::SHARED_BYTES, 5, |line, cell| line.bytes(cell, &task::SHARED_BYTES)).hidden_by_default(),
     Spec::figure(&task::RESIDENT_GROWTH_BYTES_PER_SECOND, 8, |line, cell| {
-        let page = line.interval.host.page_size as f64;
-        line.io_rate(cell, line.span.resident_pages_growth.map(|pages| PerSecond(pages.0 * page)));
+        line.byte_rate(cell, &task::RESIDENT_GROWTH_BYTES_PER_SECOND);
     })
     .sorted_by(SortColumn::TASK_GROWTH)
     .hidden_by_default(),
     Spec::figure(&task::SWITCHES_PER_SECOND, 8, |line, cell| {
-        if line.thread.is_none() {
-            cell.text(safe!("{}", text::format_optional(line.span.timeslices.map(|rate| rate.0), 6)), StyleRole::Plain);
-        }
+        let switches = line.value(&task::SWITCHES_PER_SECOND, Some(&thread::SWITCHES_PER_SECOND));
+        cell.text(safe!("{}", text::format_optional(switches, 6)), StyleRole::Plain);
     })
     .hidden_by_default(),
-    Spec::figure(&task::READ_TOTAL_BYTES, 8, |line, cell| line.io_total(cell, |io| io.read_bytes)).hidden_by_default(),
-    Spec::figure(&task::WRITE_TOTAL_BYTES, 9, |line, cell| line.io_total(cell, |io| io.write_bytes)).hidden_by_default(),
+    Spec::figure(&task::READ_TOTAL_BYTES, 8, |line, cell| line.bytes(cell, &task::READ_TOTAL_BYTES)).hidden_by_default(),
+    Spec::figure(&task::WRITE_TOTAL_BYTES, 9, |line, cell| line.bytes(cell, &task::WRITE_TOTAL_BYTES)).hidden_by_default(),
 ];
 
 /// The CPUs that the process used over time, relative to one CPU or to its maximum.
@@ -250,8 +235,13 @@ impl TaskLine<'_> {
         self.thread.or_else(|| self.process.thread(self.process.pid))
     }
 
-    fn scheduling(&self) -> Option<Scheduling> {
-        self.main_thread()?.scheduling
+    /// A figure of the row: of a process, or of a thread, of which not all are known.
+    fn value(&self, of_process: &Column<ProcessRow>, of_thread: Option<&Column<ThreadRow>>) -> Option<f64> {
+        let input = FigureInput::from(self.evaluation);
+        match &self.figures {
+            TaskFigures::Process(row) => of_process.number(&input, row),
+            TaskFigures::Thread(row) => of_thread?.number(&input, row),
+        }
     }
 
     /// What the task does or waits for; `None` for an inactive process.
@@ -263,21 +253,43 @@ impl TaskLine<'_> {
         Some(wait_location::fitting(cells, |detail| wait_location::thread_location(self.interval, task, detail)))
     }
 
-    /// Bytes since the start of a process; unknown for threads.
-    fn io_total(&self, cell: CellContent, of: fn(TaskIo) -> Counter) {
+    /// Text that only a process has.
+    fn of_process(&self, cell: CellContent, (words, role): (SafeText, StyleRole)) {
         if self.thread.is_none() {
-            let words = self.process.io.map_or_else(|_| "-".to_owned(), |io| format::short_bytes(of(io).0 as f64));
-            cell.text(SafeText::sanitize(words), StyleRole::Plain);
+            cell.text(words, role);
         }
     }
 
-    /// Bytes per second of a process; unknown for threads.
-    fn io_rate(&self, cell: CellContent, rate: Option<PerSecond>) {
-        if self.thread.is_none() {
-            let words = rate.map_or("-".to_owned(), |rate| format::short_bytes(rate.0));
-            cell.text(safe!("{words}"), used_role(rate.map_or(0.0, |rate| rate.0)));
-        }
+    /// Bytes of a process.
+    fn bytes(&self, cell: CellContent, column: &Column<ProcessRow>) {
+        self.of_process(cell, (bytes_text(self.value(column, None)), StyleRole::Plain));
     }
+
+    /// Its resident memory: a kernel thread has none.
+    fn resident(&self, cell: CellContent) {
+        let bytes = self.value(&task::RESIDENT_BYTES, None).filter(|&bytes| bytes > 0.0);
+        self.of_process(cell, (bytes_text(bytes), StyleRole::Plain));
+    }
+
+    /// Bytes per second of a process.
+    fn byte_rate(&self, cell: CellContent, column: &Column<ProcessRow>) {
+        self.of_process(cell, byte_rate_text(self.value(column, None)));
+    }
+}
+
+/// A whole number, or `-` without a value.
+pub fn integer_text(value: Option<f64>) -> SafeText {
+    value.map_or_else(|| "-".into(), |value| safe!("{value:.0}"))
+}
+
+/// `1.2G`, or `-` without a value.
+pub fn bytes_text(bytes: Option<f64>) -> SafeText {
+    bytes.map_or_else(|| "-".into(), |bytes| safe!("{}", format::short_bytes(bytes)))
+}
+
+/// A number of bytes per second, dim where it is 0.
+pub fn byte_rate_text(rate: Option<f64>) -> (SafeText, StyleRole) {
+    (bytes_text(rate), used_role(rate.unwrap_or(0.0)))
 }
 
 /// Cells from which there is room for the bar of the states, and for command lines.
@@ -367,11 +379,4 @@ pub fn command_line(process: &Process) -> SafeText {
         _ if process.kernel_thread => "(kernel thread)".into(),
         _ => SafeText::default(),
     }
-}
-
-fn resident_text(interval: &Interval, span: &ProcessSpan) -> SafeText {
-    if span.resident_pages == 0 {
-        return "-".into();
-    }
-    safe!("{}", format::short_bytes(span.resident_pages as f64 * interval.host.page_size as f64))
 }

@@ -1,12 +1,12 @@
 //! The script that stands in place of ssh: `SCRIPT HOST COMMAND`. The name of the host says what happens.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::executable::copy_executable;
 use crate::harness::program;
 
 const SCRIPT: &str = r#"#!/bin/sh
@@ -34,8 +34,9 @@ impl Hosts {
     pub fn new() -> Hosts {
         let directory = tempfile::tempdir().unwrap();
         let script = directory.path().join("ssh");
-        std::fs::write(&script, SCRIPT).unwrap();
-        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
+        let text = directory.path().join("ssh.text");
+        std::fs::write(&text, SCRIPT).unwrap();
+        copy_executable(text, script);
         Hosts { directory }
     }
 
