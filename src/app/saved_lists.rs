@@ -96,12 +96,11 @@ impl ListsWriter {
 fn write_changes(path: &Path, changes: &Mutex<Vec<(SavedLists, SavedLists)>>) -> io::Result<()> {
     // Sessions exclude each other from reading to writing: the lock of their directory ends with this descriptor.
     let directory = File::open(path.parent().unwrap_or(path))?;
-    for _ in 0..LOCK_RETRIES {
-        match directory.try_lock() {
-            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_RETRY_INTERVAL),
-            // Some file systems have no locks.
-            Ok(()) | Err(TryLockError::Error(_)) => break,
-        }
+    let mut retries = 0..LOCK_RETRIES;
+    // Some file systems have no locks.
+    while matches!(directory.try_lock(), Err(TryLockError::WouldBlock)) {
+        retries.next().ok_or(io::ErrorKind::TimedOut)?;
+        thread::sleep(LOCK_RETRY_INTERVAL);
     }
     let pending = std::mem::take(&mut *changes.lock().unwrap_or_else(PoisonError::into_inner));
     let Some((_, chosen)) = pending.last() else { return Ok(()) };

@@ -23,6 +23,8 @@ const SYN_RETRY_NS: u64 = 8_000_000_000;
 pub struct NetworkState {
     /// Interfaces that drop packets, with the number of consecutive intervals
     dropping_intervals: Box<[(NicId, u32)]>,
+    /// Interfaces that receive or send packets with errors, with the number of consecutive intervals
+    damaging_intervals: Box<[(NicId, u32)]>,
     /// Interfaces whose queueing discipline has a backlog while it drops or delays, with the number of consecutive samples
     backlogged_samples: Box<[(NicId, u32)]>,
     /// The end of the last interval in which a listening socket here dropped a connection request (CLOCK_BOOTTIME)
@@ -51,6 +53,8 @@ impl NetworkState {
     pub fn update(&mut self, scope: &NetworkScope, now_ns: u64, thresholds: &Thresholds) {
         let dropping = scope.nics.iter().filter(|nic| nic_conditions::is_dropping(nic, thresholds));
         self.dropping_intervals = dropping.map(|nic| (nic.id.clone(), self.dropping_intervals(&nic.id) + 1)).collect();
+        let damaging = scope.nics.iter().filter(|nic| nic_conditions::damaged_packets(nic, thresholds).is_some());
+        self.damaging_intervals = damaging.map(|nic| (nic.id.clone(), self.damaging_intervals(&nic.id) + 1)).collect();
         let backlogged = scope.nics.iter().filter(|nic| nic_conditions::is_backlogged(nic, thresholds));
         self.backlogged_samples = backlogged.map(|nic| (nic.id.clone(), self.backlogged_samples(&nic.id) + 1)).collect();
         if scope.protocols.listen_drops.is_some_and(|rate| rate.0 > 0.0) {
@@ -98,9 +102,17 @@ impl NetworkState {
 
     /// Whether nothing of it would change a later interval.
     pub fn is_empty(&self) -> bool {
-        let NetworkState { dropping_intervals, backlogged_samples, listen_drop_ns, syn_queue_full_ns, local_drop, full_queues } =
-            self;
+        let NetworkState {
+            dropping_intervals,
+            damaging_intervals,
+            backlogged_samples,
+            listen_drop_ns,
+            syn_queue_full_ns,
+            local_drop,
+            full_queues,
+        } = self;
         dropping_intervals.is_empty()
+            && damaging_intervals.is_empty()
             && backlogged_samples.is_empty()
             && full_queues.is_empty()
             && (listen_drop_ns.is_none() && syn_queue_full_ns.is_none() && local_drop.is_none())
@@ -124,6 +136,11 @@ impl NetworkState {
     /// Number of consecutive intervals in which the interface dropped packets.
     pub fn dropping_intervals(&self, nic: &NicId) -> u32 {
         self.dropping_intervals.iter().find(|(id, _)| id == nic).map_or(0, |&(_, times)| times)
+    }
+
+    /// Number of consecutive intervals in which the interface received or sent packets with errors.
+    pub fn damaging_intervals(&self, nic: &NicId) -> u32 {
+        self.damaging_intervals.iter().find(|(id, _)| id == nic).map_or(0, |&(_, times)| times)
     }
 
     /// Number of consecutive samples at which the interface had a backlog.

@@ -1,9 +1,12 @@
 //! The next steps of a finding: those of its rule, with the names of its subject in their commands.
 
+use std::borrow::Cow;
+
 use super::finding::{Evidence, Subject, Value};
 use super::formatting::lossy_name;
 use super::rule::Rule;
 use crate::ids::GroupId;
+use crate::sample::Name;
 
 /// The steps, with PID, TID, IF, DEVICE and ADDRESS replaced where the subject says which, or evidence of the names in `EVIDENCE`.
 pub fn next_steps(rule: &Rule, subject: &Subject, evidence: &[Evidence]) -> Vec<String> {
@@ -26,9 +29,9 @@ fn known_words(subject: &Subject) -> Vec<(&'static str, String)> {
     match subject {
         Subject::Task { id, .. } => vec![("PID", id.pid.to_string()), ("TID", id.tid.to_string())],
         Subject::Group { id: GroupId::Process(process), .. } => vec![("PID", process.pid.to_string())],
-        Subject::Nic(nic) | Subject::NetworkNamespace { nic: Some(nic), .. } => vec![("IF", lossy_name(&nic.name))],
-        Subject::Disk { name, .. } => vec![("DEVICE", lossy_name(name))],
-        Subject::RemoteHost(address) => vec![("ADDRESS", lossy_name(address))],
+        Subject::Nic(nic) | Subject::NetworkNamespace { nic: Some(nic), .. } => vec![("IF", quoted_name(&nic.name))],
+        Subject::Disk { name, .. } => vec![("DEVICE", quoted_name(name))],
+        Subject::RemoteHost(address) => vec![("ADDRESS", quoted_name(address))],
         Subject::NetworkNamespace { nic: None, .. }
         | Subject::Host
         | Subject::Cpu(_)
@@ -37,6 +40,13 @@ fn known_words(subject: &Subject) -> Vec<(&'static str, String)> {
         | Subject::Socket(_)
         | Subject::Limit(_) => Vec::new(),
     }
+}
+
+/// A name as one word of a shell: users copy the steps, and an ordinary user may name an interface `;reboot`.
+fn quoted_name(name: &Name) -> String {
+    let name = lossy_name(name);
+    // Only a NUL byte cannot be quoted, and no name has one.
+    shlex::try_quote(&name).map_or_else(|_| "NAME".to_owned(), Cow::into_owned)
 }
 
 /// Replaces whole words.
@@ -69,6 +79,16 @@ mod tests {
         let known = [("PID", "4711".to_owned())];
         assert_eq!(fill("strace -c -p PID, /proc/PID/timers", &known), "strace -c -p 4711, /proc/4711/timers");
         assert_eq!(fill("pidfd and TPID stay", &known), "pidfd and TPID stay");
+    }
+
+    #[test]
+    fn a_name_stays_one_word_of_the_shell() {
+        let subject = |name: &str| Subject::RemoteHost(name.into());
+        let address = |name| known_words(&subject(name)).remove(0).1;
+        assert_eq!(address("eth0.100"), "eth0.100");
+        for name in [";reboot", "$(halt)", "`halt`", "a'b", "a|b", "-x y"] {
+            assert_eq!(shlex::split(&address(name)), Some(vec![name.to_owned()]), "{name}");
+        }
     }
 
     #[test]

@@ -14,6 +14,14 @@ pub fn is_dropping(nic: &NicSpan, thresholds: &Thresholds) -> bool {
     })
 }
 
+/// Packets per second that were received or sent with errors, and their share of all, at the rate and share of a finding.
+pub fn damaged_packets(nic: &NicSpan, thresholds: &Thresholds) -> Option<(f64, f64)> {
+    let errors = nic.rx.errors?.0 + nic.tx.errors?.0;
+    // A driver may count a packet that it could not receive as an error alone.
+    let share = errors / (nic.rx.packets.0 + nic.tx.packets.0).max(errors).max(f64::MIN_POSITIVE);
+    (errors >= thresholds.nic_saturation_per_second && share >= thresholds.nic_saturation_ratio).then_some((errors, share))
+}
+
 /// Whether the queueing discipline has a backlog while it drops or delays packets. Drops at the rate and share of a finding
 /// count as a backlog: paced senders let the queue run empty between samples.
 pub fn is_backlogged(nic: &NicSpan, thresholds: &Thresholds) -> bool {

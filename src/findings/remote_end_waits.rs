@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::findings::finding::Subject;
 use crate::findings::formatting::{lossy_name, plural};
-use crate::ids::ProcessId;
+use crate::ids::{GroupId, ProcessId};
 use crate::interval::Interval;
 use crate::sample::Name;
 use crate::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
@@ -55,9 +55,25 @@ impl<'a> RemoteEndWait<'a> {
         self.rows.iter().filter(|row| row.owner.is_some()).filter_map(|row| row.threads).max().unwrap_or(0)
     }
 
-    /// The same without the processes that have fewer threads in it; `None` if there is no other.
-    pub fn of_processes_with(mut self, threads: f64) -> Option<RemoteEndWait<'a>> {
-        self.rows.retain(|row| row.owner.is_some() && f64::from(row.receiving_threads) >= threads);
+    /// The same without the groups of processes that have fewer threads in it; `None` if there is no other. Workers of one program
+    /// with a connection and a process each (php-fpm) are one group.
+    pub fn of_groups_with(mut self, threads: f64, interval: &Interval) -> Option<RemoteEndWait<'a>> {
+        let tasks = interval.newer.tasks.as_ref().ok();
+        let group = |row: &WaitingConnections| {
+            let (id, _) = row.owner.as_ref()?;
+            let process = tasks.and_then(|tasks| tasks.process(id.pid)).filter(|process| process.id() == *id);
+            Some(process.map_or(GroupId::Process(*id), |process| process.group()))
+        };
+        let mut counts: Vec<(GroupId, u32)> = Vec::new();
+        for row in &self.rows {
+            let Some(group) = group(row) else { continue };
+            match counts.iter_mut().find(|(known, _)| *known == group) {
+                Some((_, count)) => *count = count.saturating_add(row.receiving_threads),
+                None => counts.push((group, row.receiving_threads)),
+            }
+        }
+        counts.retain(|(_, count)| f64::from(*count) >= threads);
+        self.rows.retain(|row| group(row).is_some_and(|group| counts.iter().any(|(known, _)| *known == group)));
         (!self.rows.is_empty()).then_some(self)
     }
 

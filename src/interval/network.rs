@@ -92,7 +92,7 @@ pub struct NicSpan {
     pub link_is_configured: bool,
     /// nicstat's %Util: full duplex the larger direction, half duplex both added. `None` where the speed is unknown.
     pub utilization: Option<Ratio>,
-    /// nicstat's Sat: rx drop + rx fifo + rx missed + tx drop + tx fifo + collisions + carrier, per second
+    /// nicstat's Sat: rx drop (which has those missed) + rx fifo + tx drop + tx fifo + collisions + carrier, per second
     pub saturation: Option<PerSecond>,
     pub collisions: Option<PerSecond>,
     pub qdisc: Option<QdiscSpan>,

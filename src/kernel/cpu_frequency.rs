@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::fields::{lines, parse_non_negative_f64, parse_u32, words};
 use super::root::Root;
 use crate::ids::CpuId;
+use crate::sample::Absent;
 use crate::sample::cpu::{CpuFrequency, CpuTimes};
 
 /// CPUs that are read in a sample: each costs some microseconds.
@@ -48,15 +49,14 @@ impl FrequencyReader {
             return;
         }
         let begin = Instant::now();
+        let mut is_missing = true;
         let first = self.last.map_or(0, |last| online.partition_point(|(id, _)| *id <= last));
         for (id, _) in online.iter().cycle().skip(first).take(CPUS_A_SAMPLE.min(online.len())) {
             self.last = Some(*id);
             let path = format!("sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq", id.0);
-            match root
-                .read_once(&path)
-                .ok()
-                .and_then(|text| lines(&text).next().and_then(|line| words(line).next()).and_then(parse_u32))
-            {
+            let text = root.read_once(&path);
+            is_missing &= matches!(text, Err(Absent::NoSuchFile));
+            match text.ok().and_then(|text| lines(&text).next().and_then(|line| words(line).next()).and_then(parse_u32)) {
                 Some(khz) => self.known.insert(*id, khz),
                 None => self.known.remove(id),
             };
@@ -65,7 +65,8 @@ impl FrequencyReader {
             }
         }
         self.next_read = Some(now + begin.elapsed().saturating_mul(INTERVAL_PER_TIME));
-        self.has_no_cpufreq = self.known.is_empty();
+        // A reading that fails once says nothing of the driver.
+        self.has_no_cpufreq = is_missing && self.known.is_empty();
     }
 
     fn read_cpuinfo(&mut self, root: &Root, cpus: usize, now: Instant) {

@@ -7,7 +7,7 @@ use procfs::FromRead;
 use procfs::process::Status;
 
 use super::cpu::parse_boot_time;
-use super::fields::{lines, parse_single_line, parse_single_u64, parse_u32, parse_u64};
+use super::fields::{lines, parse_single_line, parse_single_u64, parse_u32, parse_u64, words};
 use super::mounts::{self, Mount};
 use super::root::Root;
 use crate::ids::CpuId;
@@ -59,13 +59,28 @@ pub fn privilege(root: &Root) -> Privilege {
 
 /// Parses /proc/self/status: effective user, and whether it has CAP_SYS_PTRACE.
 pub fn parse_credentials(bytes: &[u8]) -> Option<(u32, bool)> {
-    let status = Status::from_read(bytes).ok()?;
-    Some((status.euid, status.capeff & CAP_SYS_PTRACE != 0))
+    let (user, capabilities) = match Status::from_read(bytes) {
+        Ok(status) => (status.euid, status.capeff),
+        // A sandbox (gVisor) leaves out lines that procfs wants, but not these.
+        Err(_) => (status_line(bytes, b"Uid:")?.nth(1).and_then(parse_u32)?, capability_line(bytes, b"CapEff:")?),
+    };
+    Some((user, capabilities & CAP_SYS_PTRACE != 0))
+}
+
+/// The words of a line of /proc/self/status.
+fn status_line<'a>(status: &'a [u8], name: &[u8]) -> Option<impl Iterator<Item = &'a [u8]>> {
+    lines(status).find_map(|line| line.strip_prefix(name)).map(words)
+}
+
+/// A line of /proc/self/status with capabilities, as bits.
+fn capability_line(status: &[u8], name: &[u8]) -> Option<u64> {
+    let word = std::str::from_utf8(status_line(status, name)?.next()?).ok()?;
+    u64::from_str_radix(word, 16).ok()
 }
 
 /// The capabilities that a program may gain when it is executed, as bits; `None` if they cannot be read.
 pub fn bounding_set(root: &Root) -> Option<u64> {
-    Status::from_read(root.read_once("proc/self/status").ok()?.as_slice()).ok()?.capbnd
+    capability_line(&root.read_once("proc/self/status").ok()?, b"CapBnd:")
 }
 
 /// kernel.task_delayacct, since Linux 5.14: off unless the machine was booted with `delayacct`.
@@ -137,5 +152,15 @@ mod tests {
         let set = bounding_set(&Root::host()).unwrap();
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         assert!(status.contains(&format!("CapBnd:\t{set:016x}\n")), "{set:x}: {status}");
+    }
+
+    #[test]
+    fn credentials_need_their_own_lines_alone() {
+        let status = |capabilities: &str| format!("Name:\tx\nno colon\nUid:\t1000\t7\t1000\t1000\nCapEff:\t{capabilities}\n");
+        assert_eq!(parse_credentials(status("0000000000080000").as_bytes()), Some((7, true)));
+        assert_eq!(parse_credentials(status("0000000000000001").as_bytes()), Some((7, false)));
+        assert_eq!(parse_credentials(status("none").as_bytes()), None);
+        let whole = std::fs::read("/proc/self/status").unwrap();
+        assert_eq!(parse_credentials(&whole).map(|(user, _)| user), Some(nix::unistd::geteuid().as_raw()));
     }
 }

@@ -21,18 +21,17 @@ impl Default for MemoryReader {
 }
 
 impl MemoryReader {
-    /// Reads both files. Without /proc/vmstat its fields are `None`; without /proc/meminfo there is no reading.
+    /// Reads both files. Fields of a file that cannot be read are `None`; if none is known there is no reading.
     pub fn sample(&mut self, root: &Root) -> Reading<Memory> {
         let mut memory = Memory::default();
-        self.meminfo.read(root, &mut self.buffer)?;
-        parse_meminfo(&self.buffer, &mut memory);
-        if memory == Memory::default() {
-            return Err(Absent::Malformed);
+        let meminfo = self.meminfo.read(root, &mut self.buffer);
+        if meminfo.is_ok() {
+            parse_meminfo(&self.buffer, &mut memory);
         }
         if self.vmstat.read(root, &mut self.buffer).is_ok() {
             parse_vmstat(&self.buffer, &mut memory);
         }
-        Ok(memory)
+        if memory == Memory::default() { Err(meminfo.err().unwrap_or(Absent::Malformed)) } else { Ok(memory) }
     }
 }
 

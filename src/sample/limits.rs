@@ -68,4 +68,13 @@ pub enum LimitKind {
     HostTasks,
     /// The same against kernel.pid_max
     TaskIds,
+    /// Entries of the table of IPv4 neighbours (ARP), which all network namespaces share: /proc/net/stat/arp_cache,
+    /// net.ipv4.neigh.default.gc_thresh3; refusals are `table_fulls`, summed over CPUs
+    Neighbours,
+    /// The same of IPv6: /proc/net/stat/ndisc_cache, net.ipv6.neigh.default.gc_thresh3
+    Neighbours6,
+    /// Memory that programs have reserved, in KB, where vm.overcommit_memory is 2: Committed_AS and CommitLimit of /proc/meminfo
+    CommittedMemory,
+    /// Pages in buffers of TCP sockets: `mem` of /proc/net/sockstat, the third number of net.ipv4.tcp_mem
+    TcpMemory,
 }

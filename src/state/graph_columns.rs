@@ -104,7 +104,7 @@ impl State {
         }
         let origin = self.graphs.history.window_origin_ns();
         let after = at.zip(origin).map_or(0, |(at, origin)| at.boottime_ns.saturating_sub(origin));
-        let known = (after + interval / 2) / interval + 1;
+        let known = after.saturating_add(interval / 2) / interval + 1;
         let columns = [8, 4, 2].into_iter().find(|&columns| known.saturating_mul(columns) <= width);
         interval / columns.unwrap_or(1)
     }

@@ -102,7 +102,7 @@ impl State {
         }
         let window = if self.details.is_some() { self.page_window() } else { self.graph_window() }?;
         // The interval before the first sample has no length of its own.
-        let is_short = window.length_ns() <= self.longest_page_ns().saturating_add(2 * self.interval_ns());
+        let is_short = window.length_ns() <= self.longest_page_ns().saturating_add(self.interval_ns().saturating_mul(2));
         is_short.then_some(window.start_ns..window.end_ns)
     }
 

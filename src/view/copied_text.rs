@@ -1,8 +1,8 @@
 //! What `y` and `Y` copy: the selected row as it is drawn, the sentence of a finding, a command line.
 
 use super::drawn_frame;
+use super::safe_text::SafeText;
 use super::screen_text::row_text;
-use super::tasks::command_line;
 use crate::findings::Finding;
 use crate::state::layout::ScreenLayout;
 use crate::state::{ClickTarget, Item, State};
@@ -47,11 +47,35 @@ pub fn command_text(state: &State) -> Option<String> {
         _ => return None,
     };
     let tasks = state.current()?.interval.newer.tasks.as_ref().ok()?;
-    Some(command_line(tasks.process(pid)?).as_str().to_owned()).filter(|text| !text.is_empty())
+    let line = tasks.process(pid)?.facts.cmdline.as_ref().ok()?;
+    Some(shell_command(line.as_bytes())).filter(|text| !text.is_empty())
+}
+
+/// The arguments of a process, which end with NUL bytes, each as one word of a shell: a process may name itself `x; reboot`.
+fn shell_command(arguments: &[u8]) -> String {
+    let arguments = arguments.strip_suffix(b"\0").unwrap_or(arguments);
+    let words: Vec<SafeText> = arguments.split(|&byte| byte == 0).map(SafeText::from_bytes).collect();
+    let words = words.iter().map(SafeText::as_str).skip_while(|_| arguments.is_empty());
+    // Only a NUL byte cannot be quoted, and they divide the arguments.
+    shlex::try_join(words).unwrap_or_default()
 }
 
 fn finding<'a>(state: &'a State, item: &Item) -> Option<&'a Finding> {
     let evaluation = state.current()?;
     let ended = state.finding_history.ended_before(evaluation.interval.at());
     evaluation.active.iter().chain(ended).find(|finding| Item::from_finding(finding) == *item)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_argument_stays_one_word_of_the_shell() {
+        assert_eq!(shell_command(b"sleep\01000\0"), "sleep 1000");
+        let hostile = ["x; reboot", "$(halt)", "it's", "", "a\\b"];
+        assert_eq!(shlex::split(&shell_command(hostile.join("\0").as_bytes())), Some(hostile.map(str::to_owned).to_vec()));
+        assert_eq!([shell_command(b""), shell_command(b"\0")], [String::new(), String::new()]);
+        assert!(!shell_command(b"a\x1b[31m").contains('\x1b'));
+    }
 }

@@ -16,13 +16,13 @@ use super::theme::rgb::{DEFAULT_BACKGROUND, Rgb, mixed, shown_colors};
 use crate::units::SmallSort;
 
 /// Units of a cell: the glyphs of DejaVu Sans Mono are 0.602 of its size wide.
-const CELL_WIDTH: u16 = 9;
-const CELL_HEIGHT: u16 = 18;
+const CELL_WIDTH: u32 = 9;
+const CELL_HEIGHT: u32 = 18;
 const FONT_SIZE: f32 = 14.95;
 /// From the top of a cell to the base line of text.
-const ASCENT: u16 = 14;
+const ASCENT: u32 = 14;
 /// Around the screen.
-const MARGIN: u16 = 8;
+const MARGIN: u32 = 8;
 
 /// The screen as a document of its own, of the same bytes for the same buffer.
 pub fn svg(buffer: &Buffer) -> String {
@@ -104,7 +104,7 @@ impl Picture {
         {
             let (left, top) = place(from, y);
             let path = self.backgrounds.entry(color).or_default();
-            rectangle(path, (left, top), (until - from) * CELL_WIDTH, CELL_HEIGHT);
+            rectangle(path, (left, top), u32::from(until - from) * CELL_WIDTH, CELL_HEIGHT);
         }
     }
 
@@ -124,7 +124,7 @@ impl Picture {
         let count = self.classes.len();
         let class = *self.classes.entry(style).or_insert(count);
         let (left, top) = place(x, y);
-        let (baseline, length) = (top + ASCENT, cells * CELL_WIDTH);
+        let (baseline, length) = (top + ASCENT, u32::from(cells) * CELL_WIDTH);
         let escaped = escaped(text);
         // Writing to a String cannot fail.
         let _ = writeln!(
@@ -134,7 +134,8 @@ impl Picture {
     }
 
     fn document(self, area: Rect) -> String {
-        let (width, height) = (area.width * CELL_WIDTH + 2 * MARGIN, area.height * CELL_HEIGHT + 2 * MARGIN);
+        let (width, height) =
+            (u32::from(area.width) * CELL_WIDTH + 2 * MARGIN, u32::from(area.height) * CELL_HEIGHT + 2 * MARGIN);
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" xml:space=\"preserve\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\n\
              <style>\ntext{{font:{FONT_SIZE}px 'DejaVu Sans Mono','Liberation Mono',Menlo,Consolas,monospace;white-space:pre}}\n"
@@ -188,27 +189,27 @@ fn text_style(cell: &Cell, color: Rgb) -> TextStyle {
 }
 
 /// The upper left corner of a cell.
-fn place(x: u16, y: u16) -> (u16, u16) {
-    (MARGIN + x * CELL_WIDTH, MARGIN + y * CELL_HEIGHT)
+fn place(x: u16, y: u16) -> (u32, u32) {
+    (MARGIN + u32::from(x) * CELL_WIDTH, MARGIN + u32::from(y) * CELL_HEIGHT)
 }
 
 /// The outline of a glyph that is drawn as a shape.
 enum Outline {
     /// Left, top, width and height inside the cell
-    Rectangles(&'static [(u16, u16, u16, u16)]),
+    Rectangles(&'static [(u32, u32, u32, u32)]),
     /// The lower eighths
-    Lower(u16),
+    Lower(u32),
     /// Bands from the lower left to the upper right corner, from the upper left to the lower right one
     Diagonals(bool, bool),
 }
 
 /// The middle of a cell, and the rest of it from there.
-const MIDDLE_X: u16 = CELL_WIDTH / 2;
-const MIDDLE_Y: u16 = CELL_HEIGHT / 2;
-const RIGHT: (u16, u16, u16, u16) = (MIDDLE_X, MIDDLE_Y, CELL_WIDTH - MIDDLE_X, 1);
-const LEFT: (u16, u16, u16, u16) = (0, MIDDLE_Y, MIDDLE_X + 1, 1);
-const UP: (u16, u16, u16, u16) = (MIDDLE_X, 0, 1, MIDDLE_Y + 1);
-const DOWN: (u16, u16, u16, u16) = (MIDDLE_X, MIDDLE_Y, 1, CELL_HEIGHT - MIDDLE_Y);
+const MIDDLE_X: u32 = CELL_WIDTH / 2;
+const MIDDLE_Y: u32 = CELL_HEIGHT / 2;
+const RIGHT: (u32, u32, u32, u32) = (MIDDLE_X, MIDDLE_Y, CELL_WIDTH - MIDDLE_X, 1);
+const LEFT: (u32, u32, u32, u32) = (0, MIDDLE_Y, MIDDLE_X + 1, 1);
+const UP: (u32, u32, u32, u32) = (MIDDLE_X, 0, 1, MIDDLE_Y + 1);
+const DOWN: (u32, u32, u32, u32) = (MIDDLE_X, MIDDLE_Y, 1, CELL_HEIGHT - MIDDLE_Y);
 
 /// Color and outline of a glyph; `None` for text.
 fn shape(symbol: &str, foreground: Rgb, background: Rgb) -> Option<(Rgb, Outline)> {
@@ -216,7 +217,7 @@ fn shape(symbol: &str, foreground: Rgb, background: Rgb) -> Option<(Rgb, Outline
     let (character, None) = (characters.next()?, characters.next()) else { return None };
     let lines = |parts| Some((foreground, Outline::Rectangles(parts)));
     match character {
-        '▁'..='█' => Some((foreground, Outline::Lower(u16::try_from(u32::from(character) - u32::from('▁') + 1).ok()?))),
+        '▁'..='█' => Some((foreground, Outline::Lower(u32::from(character) - u32::from('▁') + 1))),
         '░' => Some((mixed(background, foreground, 0.25), Outline::Lower(8))),
         '▒' => Some((mixed(background, foreground, 0.5), Outline::Lower(8))),
         '▓' => Some((mixed(background, foreground, 0.75), Outline::Lower(8))),
@@ -239,7 +240,7 @@ fn shape(symbol: &str, foreground: Rgb, background: Rgb) -> Option<(Rgb, Outline
 }
 
 impl Outline {
-    fn write(&self, path: &mut String, (left, top): (u16, u16)) {
+    fn write(&self, path: &mut String, (left, top): (u32, u32)) {
         match *self {
             Outline::Rectangles(parts) => {
                 for &(x, y, width, height) in parts {
@@ -263,7 +264,7 @@ impl Outline {
     }
 }
 
-fn rectangle(path: &mut String, (left, top): (u16, u16), width: u16, height: u16) {
+fn rectangle(path: &mut String, (left, top): (u32, u32), width: u32, height: u32) {
     let _ = write!(path, "M{left} {top}h{width}v{height}h-{width}z");
 }
 
@@ -298,6 +299,17 @@ mod tests {
             buffer.set_string(0, y, text, *style);
         }
         buffer
+    }
+
+    #[test]
+    fn the_largest_terminal_has_a_picture() {
+        for (columns, rows) in [(u16::MAX, 1), (1, u16::MAX)] {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
+            buffer.set_string(columns - 1, rows - 1, "x", Style::new());
+            let (left, top) = place(columns - 1, rows - 1);
+            let picture = svg(&buffer);
+            assert!(picture.contains(&format!("x=\"{left}\" y=\"{}\"", top + ASCENT)), "{columns}x{rows}");
+        }
     }
 
     #[test]

@@ -57,6 +57,7 @@ impl Machine {
             add("tx packets", nic.tx_packets);
             add("rx dropped", nic.rx_dropped);
             add("tx dropped", nic.tx_dropped);
+            add("rx errors", nic.rx_errors);
             if let Some(qdisc) = &nic.qdisc {
                 add("qdisc dropped", qdisc.dropped);
                 add("qdisc overlimits", qdisc.overlimits);
@@ -194,6 +195,7 @@ impl Machine {
             bytes: read(&format!("{word} bytes")),
             packets: read(&format!("{word} packets")),
             dropped: read(&format!("{word} dropped")),
+            errors: read(&format!("{word} errors")),
             ..Direction::default()
         };
         let qdisc = nic.qdisc.as_ref().map(|qdisc| Qdisc {

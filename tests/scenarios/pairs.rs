@@ -304,8 +304,8 @@ impl Pair {
         };
         let weights: Vec<_> = incidents.map(weight).collect();
         let (first_severity, first_share, _) = weights[0];
-        // What fails or stops has no share of the host, or a small one, and comes before used time.
-        let may_come_first = first_share == 0.0 || first.kind == Kind::CpuThrottled;
+        // What fails or stops has no share of the host, or a small one, and comes before used time; so does memory that tasks wait for.
+        let may_come_first = first_share == 0.0 || matches!(first.kind, Kind::CpuThrottled | Kind::MemoryPressure);
         for &(severity, share, lost) in &weights[1..] {
             let weighs_more =
                 if may_come_first { lost >= first_share.max(0.25) + 0.05 } else { share > first_share * 1.25 + 0.05 };

@@ -19,7 +19,7 @@ use crate::interval::disk::Operation;
 use crate::kernel::disk::{DiskReader, find_device};
 use crate::kernel::{self, Root};
 use crate::report::baselines::{BaselineRow, json, table};
-use crate::report::formatting::pluralize;
+use crate::report::formatting::{pluralize, printable};
 use crate::sample::disk::Disk;
 use crate::units::format;
 
@@ -84,7 +84,9 @@ impl BaselineFile {
         let rows: Vec<BaselineRow> = rows.collect();
         match (show.json, rows.is_empty()) {
             (true, _) => stdio::print(&json(&rows, now_s)),
-            (false, true) => stdio::print_localized(&format!("no baselines yet: {}\n", self.store.path().display())),
+            (false, true) => {
+                stdio::print_localized(&format!("no baselines yet: {}\n", printable(&self.store.path().to_string_lossy())))
+            }
             (false, false) => stdio::print_localized(&table(&rows, now_s)),
         }?;
         Ok(Exit::Success)
@@ -116,7 +118,8 @@ impl BaselineFile {
             _ => String::new(),
         };
         let text = format!(
-            "{name}: {}{sized} are set to {}; running stalltops use it within a few seconds\n",
+            "{}: {}{sized} are set to {}; running stalltops use it within a few seconds\n",
+            printable(&name),
             operation.plural(),
             format::latency(set.value)
         );
@@ -132,7 +135,7 @@ impl BaselineFile {
             }
         };
         let (gone, are) = (pluralize(gone as u64, "baseline"), if gone == 1 { "is" } else { "are" });
-        stdio::print_localized(&format!("{gone} of {what} {are} forgotten\n")).map(|_| Exit::Success)
+        stdio::print_localized(&format!("{gone} of {} {are} forgotten\n", printable(&what))).map(|_| Exit::Success)
     }
 
     /// The identity of the device and its name for messages. `named`: a name, a path, an identity as shown, or the last name of

@@ -32,6 +32,8 @@ pub struct RemoteHostSpan {
     pub local: bool,
     pub ifindex: Option<u32>,
     pub connections: u32,
+    /// Those of them that the remote host opened, as their ports say
+    pub client_connections: u32,
     /// Payload that it acknowledged, KB of 1024 bytes
     pub kilobytes_out: Option<PerSecond>,
     /// Payload received from it, KB of 1024 bytes
@@ -125,6 +127,7 @@ impl RemoteHostSpan {
             local: newer.local,
             ifindex: newer.ifindex,
             connections: newer.connections,
+            client_connections: newer.client_connections,
             kilobytes_out: kilobytes(|peer| peer.bytes_acked),
             kilobytes_in: kilobytes(|peer| peer.bytes_received),
             retransmitted_share: retransmitted.zip(sent).and_then(|(part, whole)| Ratio::new(part.0, whole.0)),

@@ -79,21 +79,20 @@ pub fn parse_ip_octets(netstat: &[u8]) -> Reading<(Counter, Counter)> {
 
 /// UDP over IPv6: the lines `Udp6…` of /proc/net/snmp6.
 pub fn parse_udp6(snmp6: &[u8]) -> Reading<Udp6> {
-    let mut counters = Udp6::default();
-    let mut is_complete = false;
+    const NAMES: [&[u8]; 5] =
+        [b"Udp6InDatagrams", b"Udp6InErrors", b"Udp6OutDatagrams", b"Udp6RcvbufErrors", b"Udp6SndbufErrors"];
+    let mut counters = [None; NAMES.len()];
     for line in lines(snmp6).filter(|line| line.starts_with(b"Udp6")) {
         let mut words = words(line);
         let (Some(name), Some(value)) = (words.next(), words.next().and_then(parse_u64).map(Counter)) else { continue };
-        match name {
-            b"Udp6InDatagrams" => (counters.datagrams_in, is_complete) = (value, true),
-            b"Udp6InErrors" => counters.errors_in = value,
-            b"Udp6OutDatagrams" => counters.datagrams_out = value,
-            b"Udp6RcvbufErrors" => counters.receive_buffer_errors = Some(value),
-            b"Udp6SndbufErrors" => counters.send_buffer_errors = Some(value),
-            _ => {}
+        if let Some((_, counter)) = NAMES.iter().zip(&mut counters).find(|(known, _)| **known == name) {
+            *counter = Some(value);
         }
     }
-    if is_complete { Ok(counters) } else { Err(Absent::Malformed) }
+    let [Some(datagrams_in), Some(errors_in), Some(datagrams_out), receive_buffer_errors, send_buffer_errors] = counters else {
+        return Err(Absent::Malformed);
+    };
+    Ok(Udp6 { datagrams_in, errors_in, datagrams_out, receive_buffer_errors, send_buffer_errors })
 }
 
 /// The names of one prefix and their values.
@@ -118,5 +117,25 @@ impl<'a> NamedValues<'a> {
             let (_, value) = self.cells.iter().find(|(other, _)| *other == name.as_bytes())?;
             parse_u64(value).map(Counter)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A counter that is missing once would begin at 0 in the next sample.
+    #[test]
+    fn udp6_without_one_of_its_counters_is_malformed() {
+        let lines = ["Udp6InDatagrams 100", "Udp6InErrors 4", "Udp6OutDatagrams 90", "Udp6RcvbufErrors 3"];
+        let without = |left_out: usize| {
+            let kept: Vec<&str> = lines.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, line)| *line).collect();
+            parse_udp6(format!("{}\nUdp6InErrors x\n", kept.join("\n")).as_bytes())
+        };
+        let whole = without(lines.len()).unwrap();
+        assert_eq!((whole.datagrams_in, whole.errors_in, whole.datagrams_out), (Counter(100), Counter(4), Counter(90)));
+        assert_eq!((whole.receive_buffer_errors, whole.send_buffer_errors), (Some(Counter(3)), None));
+        assert!((0..3).all(|left_out| without(left_out) == Err(Absent::Malformed)));
+        assert_eq!(without(3).unwrap().receive_buffer_errors, None);
     }
 }

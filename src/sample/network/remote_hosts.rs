@@ -36,6 +36,8 @@ pub struct RemoteHost {
     pub ifindex: Option<u32>,
     /// Open connections at the scan; a gauge
     pub connections: u32,
+    /// Those of them that the remote host opened, as their ports say: it is a client of a server of this host; a gauge
+    pub client_connections: u32,
     /// tcpi_bytes_acked: payload that the host has confirmed
     pub bytes_acked: Option<Counter>,
     /// tcpi_bytes_received: payload

@@ -33,7 +33,8 @@ pub fn baselines(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
         let words = match learned.intervals {
             0 => safe!("{baseline}  {word}"),
             n => {
-                let (first, last) = (format_age(now_s - learned.first_s), format_age(now_s - learned.last_s));
+                let (first, last) =
+                    (format_age(now_s.saturating_sub(learned.first_s)), format_age(now_s.saturating_sub(learned.last_s)));
                 let when = if first == last { last } else { format!("{first} to {last}") };
                 safe!("{baseline}  {word}, {}, {when}", format::plural(n, "interval", "intervals"))
             }

@@ -248,6 +248,7 @@ fn peer(d: &mut Dice) -> RemoteHost {
         local: d.bool(),
         ifindex: d.maybe(Dice::u32),
         connections: d.u32(),
+        client_connections: d.u32(),
         bytes_acked: d.maybe(Dice::counter),
         bytes_received: d.maybe(Dice::counter),
         data_segments_out: d.maybe(Dice::counter),

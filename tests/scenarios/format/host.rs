@@ -161,7 +161,7 @@ pub struct Container {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Limit {
-    /// cgroup-tasks, open-files, host-files, tracked-connections, local-ports, host-tasks, task-ids
+    /// cgroup-tasks, open-files, host-files, tracked-connections, local-ports, host-tasks, task-ids, neighbours, committed-memory, tcp-memory
     pub kind: String,
     pub used: u64,
     pub max: u64,

@@ -25,6 +25,8 @@ pub struct Nic {
     pub rx_dropped: f64,
     #[serde(default)]
     pub tx_dropped: f64,
+    #[serde(default)]
+    pub rx_errors: f64,
     pub qdisc: Option<Qdisc>,
 }
 
@@ -152,6 +154,9 @@ pub struct Waiting {
     pub threads: Option<u32>,
     /// Name of the process with pid 900
     pub owner: Option<String>,
+    /// Another pid of the process
+    #[serde(default = "owner_pid")]
+    pub owner_pid: u32,
     /// For how long at each sample
     #[serde(default)]
     pub seconds: f64,
@@ -213,6 +218,9 @@ pub struct Peer {
     pub via: Option<String>,
     #[serde(default = "one_u32")]
     pub connections: u32,
+    /// Whether it has opened them: it is a client of a server of this host
+    #[serde(default)]
+    pub clients: bool,
     /// The part of them that carried data, at each scan
     #[serde(default)]
     pub active: u32,
@@ -249,4 +257,8 @@ pub struct Softnet {
     pub squeezed: f64,
     #[serde(default)]
     pub dropped: f64,
+}
+
+fn owner_pid() -> u32 {
+    900
 }

@@ -117,6 +117,9 @@ impl Machine {
             "local-ports" => LimitKind::LocalPorts,
             "host-tasks" => LimitKind::HostTasks,
             "task-ids" => LimitKind::TaskIds,
+            "neighbours" => LimitKind::Neighbours,
+            "committed-memory" => LimitKind::CommittedMemory,
+            "tcp-memory" => LimitKind::TcpMemory,
             other => panic!("{other} is no kind of limit"),
         };
         let owner = |name: &String| (synthetic::process_id(900), Name::from(name.as_str()));

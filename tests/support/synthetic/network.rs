@@ -112,6 +112,7 @@ pub fn remote_host(address: IpAddr) -> RemoteHost {
         local: false,
         ifindex: None,
         connections: 0,
+        client_connections: 0,
         bytes_acked: Some(Counter(0)),
         bytes_received: Some(Counter(0)),
         data_segments_out: Some(Counter(0)),

@@ -17,6 +17,7 @@ use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::kernel::disk::{DiskReader, RandomReader, max_request_bytes};
 use crate::kernel::{self, host};
+use crate::report::formatting::printable;
 use crate::sample::Sample;
 use crate::sample::disk::Disk;
 use crate::units::format::{latency, three_digits};
@@ -99,8 +100,9 @@ pub fn learn(file: &BaselineFile, named: &str) -> Result<Exit, Failure> {
 fn announcement(name: &str, device: &DeviceIdentity, sizes: &[(SizeClass, usize)]) -> String {
     let kib: Vec<String> = sizes.iter().map(|(_, bytes)| format!("{} KiB", bytes >> 10)).collect();
     format!(
-        "{name} ({}): at most {} single reads at random offsets, {} per second, for {} s at most, of {}; nothing is written\n",
-        device.0,
+        "{} ({}): at most {} single reads at random offsets, {} per second, for {} s at most, of {}; nothing is written\n",
+        printable(name),
+        printable(&device.0),
         sizes.len() * OBSERVATIONS_PER_SIZE * READS_PER_OBSERVATION,
         1000 / READ_PERIOD.as_millis(),
         MAX_DURATION.as_secs(),

@@ -1,7 +1,7 @@
 //! Rule limit-reached: a limit of the kernel is used up, so that calls fail or packets are dropped, while everything looks idle.
 
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::{lossy_name, percent, significant_digits};
+use crate::findings::formatting::{bytes, lossy_name, percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::ids::TaskId;
@@ -13,10 +13,11 @@ pub const LIMIT_REACHED: Rule = Rule {
     kind: Kind::LimitReached,
     title: "Limit reached",
     meaning: "A limit of the kernel is used up: tasks of a cgroup, file descriptors of a process, files or tasks of the host, entries \
-              of connection tracking, local ports towards one destination. Calls fail, or packets are dropped, while CPUs, disks \
+              of connection tracking or of the table of neighbours, local ports towards one destination, reserved memory, memory of TCP \
+              sockets. Calls fail, or packets are dropped, while CPUs, disks \
               and memory look idle.",
     computed: "Used ÷ limit at least 95 % at both ends of the interval, or refusals that the kernel counts: pids.events (fork, \
-               clone), drops of connection tracking while its table is that full. A warning; critical if refusals are counted again while it is active. \
+               clone), drops of connection tracking while its table is that full, table_fulls of the neighbours. A warning; critical if refusals are counted again while it is active. \
                Tasks of a cgroup: pids.current and pids.max, v1 and v2. Descriptors of a process: st_size of /proc/PID/fd and \
                the soft limit of /proc/PID/limits; not if it has 1.25 times as many open, since it has lowered the limit itself. Local \
                ports: TCP connections from one address to one address and port, those in TIME_WAIT included unless \
@@ -30,6 +31,9 @@ pub const LIMIT_REACHED: Rule = Rule {
         "tasks of a cgroup: pids.max (systemd: TasksMax=, Docker: --pids-limit); what forks: systemd-cgls, ps -eLo pid,comm --sort pid",
         "descriptors: ls -l /proc/PID/fd shows what is open; LimitNOFILE= or ulimit -n; prlimit --pid PID --nofile=N at once",
         "connection tracking: sysctl net.netfilter.nf_conntrack_max; conntrack -L; timeouts of nf_conntrack_tcp_timeout_*",
+        "neighbours: sysctl net.ipv4.neigh.default.gc_thresh3; ip neigh show; the size of the subnet",
+        "reserved memory: Committed_AS and CommitLimit of /proc/meminfo; vm.overcommit_memory, vm.overcommit_ratio",
+        "memory of TCP: /proc/net/sockstat, net.ipv4.tcp_mem; ss -tm shows which sockets hold it",
         "local ports: connections that are kept open and used again; net.ipv4.ip_local_port_range; ss -tan state time-wait",
     ],
     reference: "Limits",
@@ -108,6 +112,10 @@ fn setting(kind: LimitKind) -> &'static str {
         LimitKind::LocalPorts => "net.ipv4.ip_local_port_range",
         LimitKind::HostTasks => "kernel.threads-max",
         LimitKind::TaskIds => "kernel.pid_max",
+        LimitKind::Neighbours => "net.ipv4.neigh.default.gc_thresh3",
+        LimitKind::Neighbours6 => "net.ipv6.neigh.default.gc_thresh3",
+        LimitKind::CommittedMemory => "vm.overcommit_memory",
+        LimitKind::TcpMemory => "net.ipv4.tcp_mem",
     }
 }
 
@@ -140,6 +148,13 @@ fn usage(context: &RuleContext, limit: &Limit) -> String {
             format!("{used} of {max} local ports are in use for connections to {remote} ({waiting}{setting})")
         }
         LimitKind::HostTasks | LimitKind::TaskIds => format!("the host has {used} of {max} tasks ({setting})"),
+        LimitKind::Neighbours => format!("the table of neighbours (ARP) has {used} of {max} entries ({setting})"),
+        LimitKind::Neighbours6 => format!("the table of IPv6 neighbours has {used} of {max} entries ({setting})"),
+        LimitKind::CommittedMemory => {
+            let [used, max] = [*used, *max].map(|kilobytes| bytes(kilobytes as f64 * 1024.0));
+            format!("programs have reserved {used} of {max} of memory ({setting} is 2)")
+        }
+        LimitKind::TcpMemory => format!("TCP sockets have {used} of {max} pages of memory ({setting})"),
     }
 }
 
@@ -151,6 +166,9 @@ fn consequence(span: &LimitSpan) -> String {
         LimitKind::HostFiles => "open, socket and accept fail (ENFILE)",
         LimitKind::TrackedConnections => "packets of new connections are dropped",
         LimitKind::LocalPorts => "connect fails (EADDRNOTAVAIL)",
+        LimitKind::Neighbours | LimitKind::Neighbours6 => "packets to hosts that are not in it are dropped (ENOBUFS)",
+        LimitKind::CommittedMemory => "malloc, mmap and fork fail (ENOMEM), however much is free",
+        LimitKind::TcpMemory => "sockets drop what they receive, and sends wait",
     };
     match span.refused {
         Some(rate) if rate.0 > 0.0 => format!("{what}, {} per second", significant_digits(rate.0)),

@@ -1,4 +1,4 @@
-//! Rule answer-blocked: many threads of a process wait for an answer of one remote host that takes unusually long.
+//! Rule answer-blocked: many threads of a process, or of workers of one program, wait for an answer of one remote host that takes unusually long.
 
 use crate::findings::finding::{Kind, Severity};
 use crate::findings::formatting::{duration, lossy_name, plural};
@@ -13,18 +13,18 @@ use crate::sample::network::waiting_connections::ConnectionWait;
 pub const ANSWER_BLOCKED: Rule = Rule {
     kind: Kind::AnswerBlocked,
     title: "Threads that wait for an answer of a remote host",
-    meaning: "Threads of a process have sent a request to one remote host, a database for instance, which has acknowledged it and does not \
+    meaning: "Threads of a process, or workers of one program, have sent a request to one remote host, a database for instance, which has acknowledged it and does not \
               answer for seconds. Nothing on this host is busy, and what these threads serve waits with them. The server is slow, behind \
               a lock, or waits itself.",
     computed: "Connections on which data was last sent at least 5 s ago, all of it is acknowledged, and nothing was received since \
                (tcpi_last_data_sent, tcpi_last_data_recv; in one clock tick, with one data segment more out than in). The host has answered \
                on them before: scans saw it, or they received at least one segment with data for two sent. Threads: those in a receive \
-               call on one of them (/proc/PID/task/TID/syscall), or in poll for at most 4 descriptors. From 4 threads of one process, \
-               unless earlier answers took more than a quarter of the time. Always a note: a thread that waits for work in a queue of \
+               call on one of them (/proc/PID/task/TID/syscall), or in poll for at most 4 descriptors. From 4 threads of one process, or of \
+               sibling processes of one program, unless earlier answers took more than a quarter of the time. Always a note: a thread that waits for work in a queue of \
                another host (BLPOP, a long poll) looks the same. Follows from what stops the server if that is on this host, and \
                from idle-but-blocked where threads wait for a lock whose holder waits for the same answer.",
     caveats: "Consumers that ask for work and wait until there is some. An idle pool, a subscriber and a thread in epoll are not counted: \
-              they have received last, or are an event loop. Workers with a connection and a process each are not added up. Network namespaces \
+              they have received last, or are an event loop. Network namespaces \
               of containers are seen at first, while their counters of retransmits grow, and while such waits last. Threads of other users need privilege.",
     next_steps: &[
         "the connections: ss -tino dst ADDRESS (lastsnd, lastrcv: milliseconds since data was sent, received; unacked)",
@@ -51,8 +51,8 @@ fn answer_blocked(context: &RuleContext) -> Vec<Candidate> {
         let longest = wait.longest_answer().unwrap_or(0.0);
         seconds >= context.thresholds.answer_blocked_seconds && seconds >= longest * MIN_ANSWER_MULTIPLE
     };
-    let of_large_processes = waits.filter_map(|wait| wait.of_processes_with(threads)).filter(is_unusual);
-    of_large_processes.take(MAX_REPORTED_SERVERS).map(|wait| candidate(context, &wait)).collect()
+    let of_large_groups = waits.filter_map(|wait| wait.of_groups_with(threads, context.interval)).filter(is_unusual);
+    of_large_groups.take(MAX_REPORTED_SERVERS).map(|wait| candidate(context, &wait)).collect()
 }
 
 fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {

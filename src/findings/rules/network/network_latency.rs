@@ -26,7 +26,8 @@ pub const NETWORK_LATENCY: Rule = Rule {
                window, the send buffer, the application, a local queue that delayed 10 % of the packets or dropped 0.1 % of \
                them although it was empty when sampled (a paced sender); otherwise the path.",
     caveats: "A bulk transfer fills the queue in front of the slowest link: that may not matter. A path that became longer \
-              (a failover) is reported for an hour. A full window of a receiver that reads slowly is a note.",
+              (a failover) is reported for an hour. A full window of a receiver that reads slowly is a note, and so are round trips \
+              to a client of a server of this host (its port is the higher one), whose own line is slow, unless the delay is local.",
     next_steps: &[
         "the connections: ss -ti dst ADDRESS",
         "the local queue: tc -s qdisc; the path: mtr ADDRESS",
@@ -111,8 +112,9 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
     let host = ChainLink::new(round_trips, "tcp_info (rtt, min_rtt)");
     let chain = std::iter::once(ChainLink::new(sender, "sock_diag")).chain(before).chain([host]).chain(behind);
     let chain = evidence_chain(chain);
-    // A receiver that reads slowly is no problem of the network.
-    let severity = if limit == Some(LimitedBy::ReceiveWindow) { Severity::Note } else { Severity::Warning };
+    // A receiver that reads slowly is no problem of the network, and the access line of a client is none of this host.
+    let is_of_clients = !is_local && remote_host.client_connections == remote_host.connections;
+    let severity = if limit == Some(LimitedBy::ReceiveWindow) || is_of_clients { Severity::Note } else { Severity::Warning };
     Some(Candidate {
         severity,
         subject: Subject::RemoteHost(Name::from(remote_host.address.to_string().as_str())),

@@ -1,8 +1,9 @@
-//! Rule nic-saturated: an interface is at its link speed, drops packets, or its queueing discipline has a backlog.
+//! Rule nic-saturated: an interface is at its link speed, drops or damages packets, or its queueing discipline has a backlog.
 
 use crate::findings::finding::{Evidence, Kind, Severity};
 use crate::findings::formatting::{bytes, lossy_name, percent, plural, significant_digits};
 use crate::findings::network_scope::NetworkScope;
+use crate::findings::nic_conditions::damaged_packets;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional};
 use crate::findings::thresholds::Thresholds;
@@ -15,10 +16,10 @@ use crate::units::PerSecond;
 pub const NIC_SATURATED: Rule = Rule {
     kind: Kind::NicSaturated,
     title: "Network interface saturated",
-    meaning: "An interface carries all it can, drops packets, or its queueing discipline holds packets back: traffic through \
-              it is delayed or lost.",
+    meaning: "An interface carries all it can, drops packets, receives damaged ones, or its queueing discipline holds packets \
+              back: traffic through it is delayed or lost.",
     computed: "The larger direction is at least 90 % of the link's speed (not for virtual interfaces, whose claimed speed is \
-               no limit); or at least 10 packets per second and 0.1 % of all packets are lost in the interface, 3 intervals in \
+               no limit); or at least 10 packets per second and 0.1 % of all packets are lost in the interface, or have errors, 3 intervals in \
                a row; or the queueing discipline has a backlog at 3 samples in a row while its drops or overlimits grow \
                (drops at that rate and share also count as a backlog); or its ingress filters drop at least 10 packets per second \
                and 1 % of those received.",
@@ -27,7 +28,7 @@ pub const NIC_SATURATED: Rule = Rule {
     next_steps: &[
         "the saturated direction, and which sockets send: ss -ti",
         "tc -s qdisc show dev IF: the limit is the shaper's rate, not the link's speed",
-        "ring sizes and drops: ethtool -S IF",
+        "ring sizes, drops, errors by kind: ethtool -S IF; the signal of a transceiver: ethtool -m IF",
         "what filters drop: tc -s filter show dev IF ingress",
     ],
     reference: "Network interfaces",
@@ -89,6 +90,13 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
             "/sys/class/net/IF/statistics",
         );
         Some((lost.0, thresholds.nic_saturation_per_second, "per_second", sentence, limit, false))
+    } else if let (true, Some((damaged, share))) =
+        (enough(state.damaging_intervals(&span.id)), damaged_packets(span, thresholds))
+    {
+        let what = format!("{} packets per second have errors, {} of its packets", significant_digits(damaged), percent(share));
+        let sentence = format!("{device}: {what} ({}): a cable, transceiver or port, as a rule", carried());
+        let limit = ChainLink::new(what, "/sys/class/net/IF/statistics (rx_errors, tx_errors)");
+        Some((damaged, thresholds.nic_saturation_per_second, "per_second", sentence, limit, false))
     } else {
         filtered(thresholds, span).map(|(lost, share)| {
             let sentence = format!(
@@ -239,6 +247,7 @@ fn nic_evidence(span: &NicSpan) -> Vec<Evidence> {
         evidence_number("rx_bytes_per_second", span.rx.kilobytes.0 * 1024.0),
         evidence_number("tx_bytes_per_second", span.tx.kilobytes.0 * 1024.0),
         evidence_optional("saturation_per_second", span.saturation.map(|lost| lost.0)),
+        evidence_optional("errors_per_second", span.rx.errors.zip(span.tx.errors).map(|(rx, tx)| rx.0 + tx.0)),
         evidence_optional("qdisc_backlog_packets", qdisc.map(|qdisc| qdisc.backlog_packets as f64)),
         evidence_optional("qdisc_dropped_per_second", qdisc.and_then(|qdisc| qdisc.dropped).map(|rate| rate.0)),
         evidence_optional("ingress_dropped_per_second", qdisc.and_then(|qdisc| qdisc.ingress_dropped).map(|rate| rate.0)),

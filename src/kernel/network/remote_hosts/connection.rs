@@ -13,6 +13,12 @@ use netlink_packet_sock_diag::inet::InetResponseHeader;
 use crate::kernel::network::netlink::u32_at;
 use crate::kernel::sys::INET_DIAG_MSG_SIZE;
 
+/// The first of the ports that the kernel gives to clients (net.ipv4.ip_local_port_range).
+pub const FIRST_CLIENT_PORT: u16 = 32_768;
+
+/// Ports that rresvport(3) gives to clients of root.
+const RESERVED_CLIENT_PORTS: std::ops::Range<u16> = 512..1024;
+
 /// Where idiag_expires is in struct inet_diag_msg.
 const EXPIRES_AT: usize = 52;
 
@@ -155,6 +161,13 @@ impl Connection {
     /// Whether its application may still send on it.
     pub fn can_send(&self) -> bool {
         matches!(self.state, TCP_ESTABLISHED | TCP_CLOSE_WAIT)
+    }
+
+    /// Whether the remote host opened it, as the ports say: the local one is a server's, and the lower one. NAT gives clients low ports,
+    /// too. A client that takes a reserved port (rresvport: NFS) is none of the remote host.
+    pub fn is_of_client(&self) -> bool {
+        let (local, remote) = self.ports;
+        local < FIRST_CLIENT_PORT && local < remote && !RESERVED_CLIENT_PORTS.contains(&local)
     }
 
     /// Local address and port.

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use rustc_hash::FxHashMap;
 
-use super::connection::{Connection, TcpInfo};
+use super::connection::{Connection, FIRST_CLIENT_PORT, TcpInfo};
 use super::host_entry::{HostEntry, MIN_LOOKUP_EXCESS_US};
 use super::unanswered_requests::UnansweredRequests;
 use super::waiting_sockets::{MAX_WAITING_SOCKETS, PreviousScan, Progress, WaitingSocket, owes_answer};
@@ -31,8 +31,6 @@ const MIN_LOOKUP_RETRANSMITS: u64 = 5;
 const MIN_RTT_TTL_NS: u64 = 3_600_000_000_000;
 /// A dump may miss a connection if its neighbours in the kernel's table close meanwhile: it is kept for this many dumps.
 const MAX_MISSED_DUMPS: u32 = 3;
-/// The first of the ports that the kernel gives to clients (net.ipv4.ip_local_port_range).
-const FIRST_CLIENT_PORT: u16 = 32_768;
 /// Connections with one remote address and port that wait for an answer, from which their threads are searched for. A server, whose
 /// clients have ports of their own, has one with each.
 const MIN_AWAITED_CONNECTIONS: usize = 4;
@@ -199,7 +197,7 @@ impl DumpUpdate<'_> {
         }
         table.connection_count = table.connection_count.saturating_add(1);
         let host = table.hosts.entry(connection.remote_address).or_insert_with(|| HostEntry::new(connection));
-        host.count_connection(dump_number);
+        host.count_connection(connection, dump_number);
         // A connection that was not in the last dump was opened since: its counters started at 0 in this interval.
         let opened = TcpInfo { limit_times_us: tcp.limit_times_us, ..TcpInfo::zeroed(tcp) };
         let before = known.map_or(if self.is_first { *tcp } else { opened }, |known| known.tcp_info);

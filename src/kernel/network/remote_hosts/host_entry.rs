@@ -45,6 +45,7 @@ impl HostEntry {
                 local: connection.is_local,
                 ifindex: None,
                 connections: 0,
+                client_connections: 0,
                 bytes_acked: zero(tcp.bytes_acked.is_some()),
                 bytes_received: zero(tcp.bytes_received.is_some()),
                 data_segments_out: zero(tcp.data_segments_out.is_some()),
@@ -63,15 +64,17 @@ impl HostEntry {
     }
 
     /// Counts one connection; the first of a dump resets the sums of the dump before.
-    pub fn count_connection(&mut self, dump_number: u32) {
+    pub fn count_connection(&mut self, connection: &Connection, dump_number: u32) {
         if self.dump_number != dump_number {
             self.dump_number = dump_number;
-            self.sums.connections = 0;
+            (self.sums.connections, self.sums.client_connections) = (0, 0);
             self.recent_bytes /= 2;
             self.excess_rtt_us /= 2;
             self.recent_retransmits /= 2;
         }
         self.sums.connections = self.sums.connections.saturating_add(1);
+        let of_client = u32::from(connection.is_of_client());
+        self.sums.client_connections = self.sums.client_connections.saturating_add(of_client);
     }
 
     /// Keeps the connection if it is the worst of this dump so far.

@@ -84,6 +84,10 @@ impl Columns for LimitKind {
             LimitKind::LocalPorts => 4,
             LimitKind::HostTasks => 5,
             LimitKind::TaskIds => 6,
+            LimitKind::Neighbours => 7,
+            LimitKind::Neighbours6 => 8,
+            LimitKind::CommittedMemory => 9,
+            LimitKind::TcpMemory => 10,
         };
         number.put(row, names);
     }
@@ -97,6 +101,10 @@ impl Columns for LimitKind {
             4 => Ok(LimitKind::LocalPorts),
             5 => Ok(LimitKind::HostTasks),
             6 => Ok(LimitKind::TaskIds),
+            7 => Ok(LimitKind::Neighbours),
+            8 => Ok(LimitKind::Neighbours6),
+            9 => Ok(LimitKind::CommittedMemory),
+            10 => Ok(LimitKind::TcpMemory),
             _ => Err(Malformed("a limit of an unknown kind")),
         }
     }

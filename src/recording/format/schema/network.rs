@@ -49,6 +49,7 @@ columns! { RemoteHost: 48 {
     send_backlogged,
     send_limits,
     worst_process,
+    client_connections,
 } }
 columns! { RttSums: 6 { count, srtt_us, min_rtt_us } }
 columns! { SendLimitTimes: 6 { observed_us, busy_us, rwnd_limited_us, sndbuf_limited_us } }
