@@ -18,7 +18,7 @@ use nix::time::ClockId;
 
 pub use connection::{Connection, parse_connection, parse_tcp_info};
 pub use socket_queries::ConnectionCounters;
-pub use waiting_sockets::{MAX_WAITING_SOCKETS, WaitingSocket};
+pub use waiting_sockets::{MAX_WAITING_SOCKETS, WaitingSocket, has_sent_last, may_be_requests};
 
 use super::inet_diag;
 use super::listeners::socket_owner::SocketOwners;
