@@ -59,8 +59,14 @@ pub fn server_activity(
     let rows: Vec<&BlockedWait> = waits.peer_waits.iter().filter(|wait| wait.task.pid == pid).collect();
     let is_later = |sent_ms: u32| waited_ms.is_none_or(|waited| u64::from(sent_ms) <= waited.saturating_add(MAX_PASS_ON_MS));
     let of_process = waits.socket_waiters.iter().filter(|waiter| waiter.task.pid == pid && awaits_answer(waiter));
-    let asked = of_process.filter(|waiter| is_later(waiter.last_data_sent_ms)).map(|waiter| (waiter.task, waiter.remote));
-    busy_thread(host.machine.as_bytes(), &rows, &asked.collect())
+    let mut asked: FxHashMap<TaskId, SocketAddr> =
+        of_process.filter(|waiter| is_later(waiter.last_data_sent_ms)).map(|waiter| (waiter.task, waiter.remote)).collect();
+    // Of several ends it is not known which one the answer depends on.
+    let first = asked.values().next().copied();
+    if asked.values().any(|&remote| Some(remote) != first) {
+        asked.clear();
+    }
+    busy_thread(host.machine.as_bytes(), &rows, &asked)
 }
 
 /// For how long a thread has waited: since its request was sent, or else since it last ran.
@@ -206,6 +212,36 @@ mod tests {
     }
 
     #[test]
+    fn a_process_whose_threads_asked_one_end_later_waits_for_it() {
+        let row = |tid, remote: &str, sent_ms| SocketWaiter {
+            task: TaskId { pid: 200, tid, start_ticks: 1 },
+            group: 0,
+            remote: remote.parse().unwrap(),
+            local_port_listens: false,
+            last_data_sent_ms: sent_ms,
+            last_data_received_ms: sent_ms + 9,
+        };
+        let activity = |socket_waiters, waited_ms| {
+            let peer_waits = vec![wait(200, 200, "do_epoll_wait", 10), wait(200, 201, "wait_woken", 10)];
+            let waits = Waits { peer_waits, socket_waiters, ..Waits::default() };
+            let sample = Sample { waits, ..synthetic::sample(1.0).build() };
+            server_activity(&synthetic::host(), &sample, 200, waited_ms).map(|(_, activity)| activity)
+        };
+        let (database, cache) = ("10.0.0.5:5432", "10.0.0.6:6379");
+        let both = |other, sent_ms| vec![row(200, database, sent_ms), row(201, other, sent_ms)];
+        let waits_for_it = Some(HolderActivity::RemoteHost(database.parse().unwrap()));
+        assert_eq!(activity(both(database, 3000), Some(3000)), waits_for_it);
+        assert_eq!(activity(both(database, 3000), None), waits_for_it, "since when others wait for it is not known");
+        assert_eq!(activity(both(database, 9000), Some(3000)), None, "sent long before the others' request");
+        assert_eq!(activity(both(cache, 3000), Some(3000)), None, "two ends");
+        assert_eq!(
+            activity(vec![row(201, database, 3000)], Some(3000)),
+            None,
+            "the other thread may serve them, and waits for work"
+        );
+    }
+
+    #[test]
     fn threads_that_hold_a_lock_in_turn_wait_for_the_same_process() {
         let owner = |tid, futex_address| LockOwner {
             group: 0,
@@ -224,7 +260,7 @@ mod tests {
             peer_waits: vec![wait(200, 200, "hrtimer_nanosleep", 10)],
             ..Waits::default()
         };
-        let sample = Sample { waits: waits.clone(), ..synthetic::sample(1).build() };
+        let sample = Sample { waits: waits.clone(), ..synthetic::sample(1.0).build() };
         let peers = owner_peers(&synthetic::host(), &sample);
         let mut tids: Vec<u32> = peers.keys().map(|task| task.tid).collect();
         tids.sort_unstable();

@@ -86,7 +86,8 @@ pub(super) fn read_asked_connections(
 fn last_request<'a>(connections: impl Iterator<Item = &'a (Connection, bool)>) -> Option<&'a Connection> {
     let mut last: Option<&Connection> = None;
     for (connection, local_port_listens) in connections {
-        if *local_port_listens || !has_sent_last(connection) || !may_be_requests(&connection.tcp_info) {
+        let is_of_client = *local_port_listens || connection.has_ports_of_server();
+        if is_of_client || !has_sent_last(connection) || !may_be_requests(&connection.tcp_info) {
             continue;
         }
         last = match last {
@@ -96,4 +97,75 @@ fn last_request<'a>(connections: impl Iterator<Item = &'a (Connection, bool)>) -
         };
     }
     last
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::kernel::network::remote_hosts::{TcpInfo, TcpTimer};
+
+    /// An established connection of an event loop, on which it sent and received so many ms ago, and so many segments with data.
+    fn connection(remote: [u8; 4], (sent_ms, received_ms): (u32, u32), (sent, received): (u32, u32)) -> Connection {
+        Connection {
+            cookie: [0; 8],
+            remote_address: IpAddr::from(remote),
+            local_address: IpAddr::from([10, 0, 0, 1]),
+            ports: (40_000, 5432),
+            state: 1,
+            timer: TcpTimer::Other,
+            timer_ms: None,
+            retries: 0,
+            unread_bytes: 0,
+            queued_bytes: 0,
+            inode: sent_ms,
+            is_local: false,
+            tcp_info: TcpInfo {
+                last_data_sent_ms: sent_ms,
+                last_data_received_ms: received_ms,
+                data_segments_out: Some(sent),
+                data_segments_in: Some(received),
+                ..TcpInfo::default()
+            },
+        }
+    }
+
+    /// The inode, which is the time since data was last sent, of the one that is kept.
+    fn kept(connections: &[Connection]) -> Option<u32> {
+        let list: Vec<(Connection, bool)> = connections.iter().cloned().map(|connection| (connection, false)).collect();
+        last_request(list.iter()).map(|connection| connection.inode)
+    }
+
+    const DATABASE: [u8; 4] = [10, 0, 0, 5];
+    const CACHE: [u8; 4] = [10, 0, 0, 6];
+
+    #[test]
+    fn of_idle_connections_and_one_request_the_request_is_kept() {
+        let idle = || connection(CACHE, (900, 850), (7, 7));
+        let asked = connection(DATABASE, (300, 800), (8, 7));
+        assert_eq!(kept(&[idle(), asked.clone(), idle()]), Some(300));
+        assert_eq!(kept(&[idle(), connection(DATABASE, (300, 200), (8, 8))]), None, "answered");
+        assert_eq!(kept(&[connection(DATABASE, (300, 300), (8, 8))]), None, "answered in one clock tick");
+        assert_eq!(kept(&[connection(DATABASE, (300, 300), (9, 8))]), Some(300), "answered and asked again in one clock tick");
+        assert_eq!(kept(&[connection(DATABASE, (300, 310), (1, 0))]), Some(300), "the first one of a new connection");
+        let unread = Connection { unread_bytes: 9, ..asked };
+        assert_eq!(kept(&[unread]), None, "its answer is there");
+    }
+
+    #[test]
+    fn of_several_requests_the_last_one_is_kept_if_they_went_to_one_end() {
+        let asked = |remote, sent_ms| connection(remote, (sent_ms, 800), (8, 7));
+        assert_eq!(kept(&[asked(DATABASE, 300), asked(DATABASE, 200), asked(DATABASE, 400)]), Some(200));
+        assert_eq!(kept(&[asked(DATABASE, 300), asked(CACHE, 200)]), None);
+    }
+
+    #[test]
+    fn logs_and_clients_are_not_asked() {
+        assert_eq!(kept(&[connection(CACHE, (300, 90_000), (500, 1))]), None, "a log has no answers");
+        let client = Connection { ports: (8080, 51_000), ..connection(CACHE, (300, 800), (8, 8)) };
+        assert_eq!(kept(&[client]), None, "by its ports");
+        let accepted = (connection(CACHE, (300, 800), (8, 8)), true);
+        assert!(last_request(std::iter::once(&accepted)).is_none(), "a socket listens at the local port");
+    }
 }

@@ -24,7 +24,8 @@ pub const ANSWER_BLOCKED: Rule = Rule {
                call on one of them (/proc/PID/task/TID/syscall), or in poll for at most 4 descriptors. From 4 threads of one process, \
                unless earlier answers took more than a quarter of the time. Always a note: a thread that waits for work in a queue of \
                another host (BLPOP, a long poll) looks the same. Follows from what stops the server if that is on this host, and \
-               from idle-but-blocked where threads wait for a lock whose holder waits for the same answer.",
+               from idle-but-blocked where threads wait for a lock whose holder waits for the same answer. Where the server is on this host and has \
+               asked another end since, that one is named.",
     caveats: "Consumers that ask for work and wait until there is some. An idle pool, a subscriber and a thread in epoll are not counted: \
               they have received last, or are an event loop. Workers with a connection and a process each are not added up. Network namespaces \
               of containers are seen at first, while their counters of retransmits grow, and while such waits last. Threads of other users need privilege.",

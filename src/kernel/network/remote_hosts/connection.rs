@@ -15,6 +15,8 @@ use crate::kernel::sys::INET_DIAG_MSG_SIZE;
 
 /// Where idiag_expires is in struct inet_diag_msg.
 const EXPIRES_AT: usize = 52;
+/// The first of the ports that the kernel gives to clients (net.ipv4.ip_local_port_range).
+const FIRST_CLIENT_PORT: u16 = 32_768;
 
 /// An open connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,6 +157,11 @@ impl Connection {
     /// Whether its application may still send on it.
     pub fn can_send(&self) -> bool {
         matches!(self.state, TCP_ESTABLISHED | TCP_CLOSE_WAIT)
+    }
+
+    /// Whether the other end has opened it, by the ports.
+    pub fn has_ports_of_server(&self) -> bool {
+        self.ports.0 < FIRST_CLIENT_PORT && self.ports.1 >= FIRST_CLIENT_PORT
     }
 
     /// Local address and port.

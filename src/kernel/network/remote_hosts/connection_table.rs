@@ -31,8 +31,6 @@ const MIN_LOOKUP_RETRANSMITS: u64 = 5;
 const MIN_RTT_TTL_NS: u64 = 3_600_000_000_000;
 /// A dump may miss a connection if its neighbours in the kernel's table close meanwhile: it is kept for this many dumps.
 const MAX_MISSED_DUMPS: u32 = 3;
-/// The first of the ports that the kernel gives to clients (net.ipv4.ip_local_port_range).
-const FIRST_CLIENT_PORT: u16 = 32_768;
 /// Connections with one remote address and port that wait for an answer, from which their threads are searched for. A server, whose
 /// clients have ports of their own, has one with each.
 const MIN_AWAITED_CONNECTIONS: usize = 4;
@@ -225,7 +223,7 @@ impl DumpUpdate<'_> {
         };
         let Some((wait, since_ns)) = waiting else { return progress };
         // An idle client of a server of this host, which answered last, looks the same.
-        if wait == ConnectionWait::Answer && connection.ports.0 < FIRST_CLIENT_PORT && connection.ports.1 >= FIRST_CLIENT_PORT {
+        if wait == ConnectionWait::Answer && connection.has_ports_of_server() {
             return progress;
         }
         let list = if wait == ConnectionWait::Answer { &mut self.table.awaited } else { &mut self.table.waiting };
