@@ -26,6 +26,7 @@ mod ipc_peers;
 pub mod latency_histogram;
 pub mod limits;
 pub mod load_members;
+pub mod local_servers;
 mod lock_graph;
 pub mod lock_holders;
 pub mod locks;

@@ -41,7 +41,7 @@ const MIN_ON_UNKNOWN_DEVICE: f64 = 0.5;
 const MIN_FAILING_CALLS_SHARE: f64 = 0.1;
 
 /// Kinds that can be the cause of another finding, the root causes first: memory before devices before the threads that wait.
-const CAUSES: [Kind; 16] = [
+const CAUSES: [Kind; 17] = [
     Kind::MemoryPressure,
     Kind::IoThrottled,
     Kind::DiskStalled,
@@ -58,6 +58,7 @@ const CAUSES: [Kind; 16] = [
     Kind::CpuStolen,
     Kind::SaturatedThread,
     Kind::CpuSaturated,
+    Kind::AnswerBlocked,
 ];
 
 /// Whether other findings can follow from one of this kind.
@@ -146,6 +147,10 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
             if blocked.is_some_and(|blocked| is_in_chain(blocked, &finding.subject)) =>
         {
             true
+        }
+        // The server at the other end, on this host, waits for the same answer.
+        (Kind::AnswerBlocked, Kind::AnswerBlocked) => {
+            matches!(&cause.subject, Subject::RemoteHost(address) if has_evidence(finding, "server_waits_for", address.as_bytes()))
         }
         (Kind::ListenOverflow, Kind::LimitReached) => {
             matches!(&cause.subject, Subject::Task { id, .. } if servers_of(context, finding).contains(&id.pid))

@@ -24,11 +24,11 @@ use crate::findings::wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
 use crate::findings::wait_chain::named_holder::{holder_links, is_inferred, known_by};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::queue_links;
-use crate::findings::wait_chain::remote_waits::{KNOWN_BY, RemoteWait, remote_waits};
+use crate::findings::wait_chain::remote_waits::{KNOWN_BY, remote_waits, server_links, servers_of, unix_chains};
 use crate::findings::wait_chain::reported_threads::{
     MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, ReportedWaiters,
 };
-use crate::ids::DiskId;
+use crate::ids::{DiskId, GroupId};
 use crate::interval::Interval;
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence};
@@ -42,14 +42,15 @@ pub fn wait_chains(interval: &Interval, statuses: &[LatencyStatus]) -> Vec<WaitC
     let groups = blocked.groups.iter().filter(|group| group.blocked_threads() >= MIN_REPORTED_THREADS.max(least));
     let chains = groups.map(|group| wait_chain(interval, statuses, group));
     // Groups that only wait for a remote host come last.
-    let stuck = |waiting: &RemoteWait| blocked.groups.iter().any(|group| group.group == *waiting.group);
-    let others = remote_waits(interval).into_iter().filter(|waiting| !stuck(waiting)).map(|waiting| WaitChain {
-        links: vec![ChainLink { what: waiting.describe(), known_by: KNOWN_BY.into() }],
-        threads: waiting.threads,
-        group_label: waiting.group_label,
-        confidence: ChainConfidence::Medium,
+    let stuck = |waiting: &GroupId| blocked.groups.iter().any(|group| group.group == *waiting);
+    let others = remote_waits(interval).into_iter().filter(|waiting| !stuck(waiting.group)).map(|waiting| {
+        let behind = server_links(interval, &servers_of(interval, &waiting));
+        let confidence = if behind.is_empty() { ChainConfidence::Medium } else { ChainConfidence::Low };
+        let links = std::iter::once(ChainLink::new(waiting.describe(), KNOWN_BY)).chain(behind).collect();
+        WaitChain { links, threads: waiting.threads, group_label: waiting.group_label, confidence }
     });
-    chains.chain(others).take(3).collect()
+    let in_unix_sockets = unix_chains(interval).into_iter().filter(|(group, _)| !stuck(group)).map(|(_, chain)| chain);
+    chains.chain(others).chain(in_unix_sockets).take(3).collect()
 }
 
 /// Links, and how many of them are inferred.
@@ -150,6 +151,9 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
     let awaited = remote_waits(interval).into_iter().find(|waiting| *waiting.group == group.group);
     if let Some(waiting) = awaited {
         chain.push(waiting.describe(), KNOWN_BY, false);
+        for ChainLink { what, known_by } in server_links(interval, &servers_of(interval, &waiting)) {
+            chain.push(what, known_by, true);
+        }
     }
     let confidence = match chain.inferred_links {
         0 => ChainConfidence::High,

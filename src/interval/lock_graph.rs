@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 
 use super::blocked_threads::BlockedThread;
 use super::holder_activity::HolderActivity;
-use super::owner_peers::{Peer, asked_hosts, owner_peers};
+use super::owner_peers::{Peer, asked_hosts, may_await_answer, owner_peers};
 use crate::ids::TaskId;
-use crate::sample::Host;
-use crate::sample::waits::{KernelLockOwner, LockOwner, OwnerField, Syscall, WaitClass, Waits, WakerChecks, class};
+use crate::sample::waits::{KernelLockOwner, LockOwner, OwnerField, Syscall, Waits, WakerChecks};
+use crate::sample::{Host, Sample};
 use crate::units::reaches_threshold;
 
 /// A lock, within one sample.
@@ -86,9 +86,7 @@ impl Awaited {
     /// What the owner of a lock does; where that leads is decided by `LockGraph::chain_end`.
     fn owner_activity(&self, owner: &BlockedThread, call: Option<Syscall>) -> HolderActivity {
         let activity = HolderActivity::of_wait(owner, call);
-        let may_be_socket = || owner.wchan.as_ref().is_some_and(|wchan| class::may_be_socket(wchan.as_bytes()));
-        let may_await_answer = matches!(owner.class, WaitClass::Net | WaitClass::Poll | WaitClass::Pipe) || may_be_socket();
-        if activity != HolderActivity::Event || !may_await_answer {
+        if activity != HolderActivity::Event || !may_await_answer(owner) {
             return activity;
         }
         match self.hosts.get(&owner.task) {
@@ -174,8 +172,9 @@ pub struct LockGraph {
 }
 
 impl LockGraph {
-    pub fn new(host: &Host, waits: &Waits) -> LockGraph {
-        let awaited = Awaited { hosts: asked_hosts(waits), peers: owner_peers(host, waits) };
+    pub fn new(host: &Host, newer: &Sample) -> LockGraph {
+        let waits = &newer.waits;
+        let awaited = Awaited { hosts: asked_hosts(waits), peers: owner_peers(host, newer) };
         let believed = waits.lock_owners.iter().filter(|row| is_believed(row.field));
         let futexes = believed.map(|row| Owner::of_futex(host, waits, &awaited, row));
         let known = waits.kernel_lock_owners.iter().filter(|row| row.field.is_of_kernel());

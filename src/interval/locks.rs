@@ -28,7 +28,7 @@ pub struct LockSpans {
 
 impl LockSpans {
     pub(super) fn new(host: &Host, newer: &Sample, counts: &WaitCounts, blocked_threads: &[BlockedThread]) -> LockSpans {
-        let graph = LockGraph::new(host, &newer.waits);
+        let graph = LockGraph::new(host, newer);
         let deadlocks = deadlocks(&graph, newer);
         let futex_holders = futex_lock_holders(&graph, &newer.waits, counts, &deadlocks);
         LockSpans {

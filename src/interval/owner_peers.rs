@@ -9,8 +9,8 @@ use super::blocked_threads::BlockedThread;
 use super::holder_activity::HolderActivity;
 use super::remote_waits::awaits_answer;
 use crate::ids::TaskId;
-use crate::sample::Host;
-use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, SocketWaiter, Syscall, WaitClass, Waits};
+use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, SocketWaiter, Syscall, WaitClass, Waits, class};
+use crate::sample::{Host, Sample};
 use crate::units::reaches_threshold;
 
 /// A process at the other end of a pipe or socket, which does something else than wait for work.
@@ -30,18 +30,58 @@ pub struct Peer {
 /// Share of its sightings from which a thread is busy or blocked, or waits for events. docs/metrics.md, "Fixed thresholds".
 const MIN_PEER_SHARE: f64 = 0.5;
 
-/// By the owner that waits for them.
-pub fn owner_peers(host: &Host, waits: &Waits) -> FxHashMap<TaskId, Peer> {
+/// A process that passes a request on does so within this time, by clocks that are read one after the other.
+const MAX_PASS_ON_MS: u64 = 1000;
+
+/// By the owner that waits for them, or by the thread that stands for a group.
+pub fn owner_peers(host: &Host, newer: &Sample) -> FxHashMap<TaskId, Peer> {
+    let waits = &newer.waits;
     let mut peers = FxHashMap::default();
     for row in &waits.owner_peers {
-        let rows: Vec<&BlockedWait> = waits.peer_waits.iter().filter(|wait| wait.task.pid == row.peer).collect();
-        let Some((thread, activity)) = busy_thread(host.machine.as_bytes(), &rows) else { continue };
+        let Some((thread, activity)) = server_activity(host, newer, row.peer, waited_ms(newer, row.owner)) else { continue };
         let wanted_futex = wanted_futex(host.machine.as_bytes(), &thread);
         let peer = Peer { is_pipe: row.is_pipe, may_answer: row.may_answer, thread, activity, wanted_futex };
         peers.insert(row.owner, peer);
     }
     share_in_turn(waits, &mut peers);
     peers
+}
+
+/// The thread of a process of this host that is busy or blocked, and what it does; `None` if the process waits for work. A request that
+/// it sent counts if it was sent after the one for which others have waited for `waited_ms`: others are none of theirs.
+pub fn server_activity(
+    host: &Host,
+    newer: &Sample,
+    pid: u32,
+    waited_ms: Option<u64>,
+) -> Option<(BlockedThread, HolderActivity)> {
+    let waits = &newer.waits;
+    let rows: Vec<&BlockedWait> = waits.peer_waits.iter().filter(|wait| wait.task.pid == pid).collect();
+    let is_later = |sent_ms: u32| waited_ms.is_none_or(|waited| u64::from(sent_ms) <= waited.saturating_add(MAX_PASS_ON_MS));
+    let of_process = waits.socket_waiters.iter().filter(|waiter| waiter.task.pid == pid && awaits_answer(waiter));
+    let mut asked: FxHashMap<TaskId, SocketAddr> =
+        of_process.filter(|waiter| is_later(waiter.last_data_sent_ms)).map(|waiter| (waiter.task, waiter.remote)).collect();
+    // Of several ends it is not known which one the answer depends on.
+    let first = asked.values().next().copied();
+    if asked.values().any(|&remote| Some(remote) != first) {
+        asked.clear();
+    }
+    busy_thread(host.machine.as_bytes(), &rows, &asked)
+}
+
+/// For how long a thread has waited: since its request was sent, or else since it last ran.
+fn waited_ms(newer: &Sample, task: TaskId) -> Option<u64> {
+    if let Some(waiter) = newer.waits.socket_waiters.iter().find(|waiter| waiter.task == task) {
+        return Some(u64::from(waiter.last_data_sent_ms));
+    }
+    let (_, thread) = newer.tasks.as_ref().ok()?.thread(task)?;
+    Some(newer.at.boottime_ns.saturating_sub(thread.last_timeslice_ns?) / 1_000_000)
+}
+
+/// Whether a thread waits where data of a connection would wake it.
+pub fn may_await_answer(thread: &BlockedThread) -> bool {
+    let may_be_socket = || thread.wchan.as_ref().is_some_and(|wchan| class::may_be_socket(wchan.as_bytes()));
+    matches!(thread.class, WaitClass::Net | WaitClass::Poll | WaitClass::Pipe | WaitClass::Aio) || may_be_socket()
 }
 
 /// By the owner that waits for data over TCP: the host and port that it asked; `None` if it waits for something else.
@@ -70,11 +110,16 @@ fn share_in_turn<T: Clone>(waits: &Waits, awaited: &mut FxHashMap<TaskId, T>) {
 }
 
 /// The thread of a process that is busy or blocked, and what it does; `None` if a thread of it waits for events, since that may be the one
-/// that serves the owner. Threads parked in a futex do not count. `rows`: the waits of its threads, sorted by task.
-fn busy_thread(machine: &[u8], rows: &[&BlockedWait]) -> Option<(BlockedThread, HolderActivity)> {
+/// that serves the owner. Threads parked in a futex do not count. `rows`: the waits of its threads, sorted by task. `asked`: the hosts whose
+/// answer its threads await.
+fn busy_thread(
+    machine: &[u8],
+    rows: &[&BlockedWait],
+    asked: &FxHashMap<TaskId, SocketAddr>,
+) -> Option<(BlockedThread, HolderActivity)> {
     let mut most: Option<((bool, u32), BlockedThread, HolderActivity)> = None;
     for waits in rows.chunk_by(|a, b| a.task == b.task) {
-        let waits: Vec<(BlockedThread, HolderActivity)> = waits.iter().map(|wait| classified(machine, wait)).collect();
+        let waits: Vec<(BlockedThread, HolderActivity)> = waits.iter().map(|wait| classified(machine, wait, asked)).collect();
         let seen = |is_counted: &dyn Fn(&BlockedThread, HolderActivity) -> bool| -> u32 {
             let counted = waits.iter().filter(|(thread, activity)| is_counted(thread, *activity));
             counted.map(|(thread, _)| u32::from(thread.seen_count)).sum()
@@ -99,10 +144,13 @@ fn busy_thread(machine: &[u8], rows: &[&BlockedWait]) -> Option<(BlockedThread, 
     most.map(|(_, thread, activity)| (thread, activity))
 }
 
-fn classified(machine: &[u8], wait: &BlockedWait) -> (BlockedThread, HolderActivity) {
+fn classified(machine: &[u8], wait: &BlockedWait, asked: &FxHashMap<TaskId, SocketAddr>) -> (BlockedThread, HolderActivity) {
     let thread = BlockedThread::new(machine, wait);
     let call = wait.syscall.and_then(|call| Syscall::from_number(machine, call));
-    let activity = HolderActivity::of_wait(&thread, call);
+    let activity = match (HolderActivity::of_wait(&thread, call), asked.get(&wait.task)) {
+        (HolderActivity::Event, Some(remote)) if may_await_answer(&thread) => HolderActivity::RemoteHost(*remote),
+        (activity, _) => activity,
+    };
     (thread, activity)
 }
 
@@ -140,7 +188,8 @@ mod tests {
     /// The thread and what it does, of process 200 with these threads: tid, wait channel, sightings.
     fn busy(threads: &[(u32, &str, u16)]) -> Option<(u32, HolderActivity)> {
         let waits: Vec<BlockedWait> = threads.iter().map(|&(tid, wchan, count)| wait(200, tid, wchan, count)).collect();
-        busy_thread(b"x86_64", &waits.iter().collect::<Vec<_>>()).map(|(thread, activity)| (thread.task.tid, activity))
+        busy_thread(b"x86_64", &waits.iter().collect::<Vec<_>>(), &FxHashMap::default())
+            .map(|(thread, activity)| (thread.task.tid, activity))
     }
 
     #[test]
@@ -163,6 +212,36 @@ mod tests {
     }
 
     #[test]
+    fn a_process_whose_threads_asked_one_end_later_waits_for_it() {
+        let row = |tid, remote: &str, sent_ms| SocketWaiter {
+            task: TaskId { pid: 200, tid, start_ticks: 1 },
+            group: 0,
+            remote: remote.parse().unwrap(),
+            local_port_listens: false,
+            last_data_sent_ms: sent_ms,
+            last_data_received_ms: sent_ms + 9,
+        };
+        let activity = |socket_waiters, waited_ms| {
+            let peer_waits = vec![wait(200, 200, "do_epoll_wait", 10), wait(200, 201, "wait_woken", 10)];
+            let waits = Waits { peer_waits, socket_waiters, ..Waits::default() };
+            let sample = Sample { waits, ..synthetic::sample(1.0).build() };
+            server_activity(&synthetic::host(), &sample, 200, waited_ms).map(|(_, activity)| activity)
+        };
+        let (database, cache) = ("10.0.0.5:5432", "10.0.0.6:6379");
+        let both = |other, sent_ms| vec![row(200, database, sent_ms), row(201, other, sent_ms)];
+        let waits_for_it = Some(HolderActivity::RemoteHost(database.parse().unwrap()));
+        assert_eq!(activity(both(database, 3000), Some(3000)), waits_for_it);
+        assert_eq!(activity(both(database, 3000), None), waits_for_it, "since when others wait for it is not known");
+        assert_eq!(activity(both(database, 9000), Some(3000)), None, "sent long before the others' request");
+        assert_eq!(activity(both(cache, 3000), Some(3000)), None, "two ends");
+        assert_eq!(
+            activity(vec![row(201, database, 3000)], Some(3000)),
+            None,
+            "the other thread may serve them, and waits for work"
+        );
+    }
+
+    #[test]
     fn threads_that_hold_a_lock_in_turn_wait_for_the_same_process() {
         let owner = |tid, futex_address| LockOwner {
             group: 0,
@@ -181,7 +260,8 @@ mod tests {
             peer_waits: vec![wait(200, 200, "hrtimer_nanosleep", 10)],
             ..Waits::default()
         };
-        let peers = owner_peers(&synthetic::host(), &waits);
+        let sample = Sample { waits: waits.clone(), ..synthetic::sample(1.0).build() };
+        let peers = owner_peers(&synthetic::host(), &sample);
         let mut tids: Vec<u32> = peers.keys().map(|task| task.tid).collect();
         tids.sort_unstable();
         assert_eq!(tids, [101, 102], "and not the holder of another lock");

@@ -30,7 +30,7 @@ use nix::time::ClockId;
 
 use context::ScanContext;
 pub use discovery::new_pids;
-pub use network_namespaces::NetworkNamespaceMembers;
+pub use network_namespaces::{NetworkNamespaceMembers, parse_namespace_inode};
 pub use process::KnownProcess;
 pub use process_clock::{ProcessClocks, read_clock_ns};
 pub use thread::KnownThread;

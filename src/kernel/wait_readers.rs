@@ -12,6 +12,7 @@ use super::waits::owner_peers::OwnerPeerReader;
 use super::waits::{IntervalWaits, blocked, remote_waits};
 use crate::ids::CgroupId;
 use crate::sample::Sample;
+use crate::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
 
 /// A reader per subject, with what it last read.
 #[derive(Debug)]
@@ -54,10 +55,11 @@ impl WaitReaders {
         let known = blocked::SampleReadings { disks, tasks: sample.tasks.as_ref().ok(), throttled: &throttled };
         sample.waits = blocked::resolve_files(seen.interval, root, scanner.files(), machine, known);
         let namespaces = system.network.known_namespaces();
-        let mut namespaces = OwnerNamespaces::new(&sample.waits, scanner.network_namespaces(), namespaces);
+        let mut namespaces = OwnerNamespaces::new(scanner.network_namespaces(), namespaces);
         remote_waits::read_other_namespaces(&mut sample.waits, &mut namespaces, root, scanner.files(), machine);
         let tasks = sample.tasks.as_ref().ok();
-        self.owner_peers.read(&mut sample.waits, tasks, (root, machine), scanner.files(), &mut namespaces);
+        let servers = servers_that_owe_answers(sample.protocols.waiting_connections.as_deref().unwrap_or_default());
+        self.owner_peers.read(&mut sample.waits, (tasks, &servers), (root, machine), scanner.files(), &mut namespaces);
         if let Ok(tasks) = &sample.tasks {
             let stuck = stacks::candidates(seen.stuck, &sample.waits, tasks);
             // Another thread reads them while this one reads the kernel stacks and what follows.
@@ -71,6 +73,12 @@ impl WaitReaders {
         sample.protocols.unix_senders = self.unix_senders.sample(root, scanner.files(), machine, now_ns, read, namespaces);
         sample.user_stacks = self.user_stacks.sample();
     }
+}
+
+/// Pids of the processes of this host for whose answer threads wait.
+fn servers_that_owe_answers(waiting: &[WaitingConnections]) -> Vec<u32> {
+    let answers = waiting.iter().filter(|row| row.wait == ConnectionWait::Answer);
+    answers.filter_map(|row| row.receiver.as_ref()).map(|(process, _)| process.pid).collect()
 }
 
 #[cfg(test)]

@@ -3,10 +3,12 @@
 //! `scan/thread/wait.rs` reads the waits; `scan/thread.rs` decides which threads are hot. The class of a wait is used here only to
 //! decide which threads are kept one by one, and which files are read; `interval::wait_counts` classifies the counts.
 
+mod asked_connections;
 pub mod blocked;
 pub mod budget;
 pub mod file_locks;
 mod full_pipes;
+mod group_waiters;
 mod holder_wait;
 mod ipc_peers;
 mod kernel_lock_owners;

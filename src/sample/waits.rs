@@ -46,12 +46,14 @@ pub struct Waits {
     pub kernel_lock_owners: Vec<KernelLockOwner>,
     /// Sub-samples that read the owners of locks inside the kernel
     pub kernel_lock_readings: u32,
-    /// Processes at the other ends of the pipes and sockets in which owners of locks wait; sorted by owner
+    /// Processes at the other ends of the pipes and sockets in which owners of locks wait, or threads that stand for their group; sorted
+    /// by owner
     pub owner_peers: Vec<OwnerPeer>,
     /// What the threads of these processes do that do not wait for others: a row for each wait of a thread, sorted by task. `group` is that
     /// of the threads behind the lock.
     pub peer_waits: Vec<BlockedWait>,
-    /// Threads that wait for data of a remote host; sorted by task. `interval::remote_waits` selects those that wait for an answer.
+    /// Threads that wait for data of a remote host; sorted by task. `interval::remote_waits` selects those that wait for an answer. Among
+    /// them threads of those processes.
     pub socket_waiters: Vec<SocketWaiter>,
     /// Pipes between processes of which one waits in a pipe and the other one does, too, or is busy; sorted.
     /// `interval::pipelines` says which waits for which.
@@ -122,7 +124,8 @@ pub struct WaitQueue {
     pub lock_holder: Option<u32>,
 }
 
-/// A thread asleep in a receive call on a connected TCP socket; by sock_diag at the end of the interval.
+/// A thread asleep in a receive call on a connected TCP socket, or in an event loop that watches it: then the connection of its last request;
+/// by sock_diag at the end of the interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketWaiter {
     pub task: TaskId,
@@ -137,10 +140,12 @@ pub struct SocketWaiter {
     pub last_data_received_ms: u32,
 }
 
-/// The process at the other end of the pipe or socket in which the owner of a lock waits: the only other one that has that end open;
-/// /proc/PID/fd and sock_diag.
+/// The process at the other end of the pipe or socket in which a thread waits: the only other one that has that end open; /proc/PID/fd and
+/// sock_diag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerPeer {
+    /// The owner of a lock, one of two threads that stand for a group whose threads wait in sockets, or a thread of such a process that
+    /// has asked the next one
     pub owner: TaskId,
     /// Pid of the process at the other end
     pub peer: u32,

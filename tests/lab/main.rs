@@ -55,6 +55,7 @@ mod programs;
 mod prometheus;
 #[path = "../support/prometheus.rs"]
 mod prometheus_server;
+mod relays;
 mod scenario;
 #[path = "../commands/serve/server.rs"]
 mod serve;

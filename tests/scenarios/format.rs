@@ -12,7 +12,7 @@ use stalltop::findings::Kind;
 pub use expect::{Expect, Figure};
 pub use host::{Cgroup, Container, Core, Disk, IoLimit, Limit, Memory, Operation, Pressure, Shares, Weight};
 pub use network::{Listen, Namespace, Nic, Peer, Softnet, Tcp, Udp, UdpSocket, UnixSender, Waiting};
-pub use tasks::{Exit, Holder, Process, Queue};
+pub use tasks::{Exit, Holder, OwnerPeer, Process, Queue};
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

@@ -25,7 +25,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stalltop::baseline::Baselines;
-use stalltop::findings::{Evaluation, Evaluator, Finding, Kind, RULES, Value, cross_checks};
+use stalltop::findings::{Evaluation, Evaluator, Finding, Kind, RULES, Value, WaitChain, cross_checks, wait_chains};
 use stalltop::interval::Interval;
 
 use format::{Case, Expect, Figure, File};
@@ -120,6 +120,12 @@ fn check(expect: &Expect, evaluated: &Evaluation, mut complain: impl FnMut(Strin
             complain(format!("the cross-check is {said:?}, not {words:?}"));
         }
     }
+    if let Some(expected) = &expect.wait_chains {
+        let found: Vec<String> = wait_chains(&evaluated.interval, &[]).iter().map(wait_chain).collect();
+        if found != *expected {
+            complain(format!("the wait chains are {found:?}, not {expected:?}"));
+        }
+    }
     let first = evaluated.active.first().map(|finding| finding.kind);
     if let Some(kind) = expect.first.filter(|&kind| first != Some(kind)) {
         complain(format!("the first finding is {first:?}, not {kind:?}"));
@@ -205,6 +211,12 @@ fn evidence_text(finding: &Finding, name: &str) -> Option<String> {
         Value::Unknown => "unknown".to_owned(),
         other => format!("{other:?}"),
     })
+}
+
+/// `app: 3 wait → … (low)`
+fn wait_chain(chain: &WaitChain) -> String {
+    let links: Vec<&str> = chain.links.iter().map(|link| link.what.as_str()).collect();
+    format!("{}: {} ({})", chain.group_label, links.join(" → "), chain.confidence.as_str())
 }
 
 /// The links of its chain, one behind the other; empty where it has none.

@@ -8,6 +8,7 @@ use crate::findings::formatting::{duration, lossy_name};
 use crate::findings::rule_context::{evidence_number, evidence_text};
 use crate::findings::wait_chain::holder::{describe_halt, syscall_name, wait_location};
 use crate::findings::wait_chain::link::ChainLink;
+use crate::findings::wait_chain::remote_waits::asked_by;
 use crate::findings::wait_chain::stacks;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::interval::Interval;
@@ -38,7 +39,8 @@ pub fn known_by(field: OwnerField) -> &'static str {
 pub fn holder_links(interval: &Interval, holder: &LockHolder) -> Vec<ChainLink> {
     if holder.chain.is_empty() {
         let what = format!("held by {}", describe_named_holder(interval, holder));
-        return vec![ChainLink { what, known_by: known_by_checks(holder.field) }];
+        let held = ChainLink { what, known_by: known_by_checks(holder.field) };
+        return std::iter::once(held).chain(remote_end_link(interval, holder)).collect();
     }
     let held_by = format!("held by {}", describe_holders(interval, holder));
     let mut links = vec![link_to_next(interval, holder, 0, held_by, known_by_checks(holder.field))];
@@ -50,7 +52,14 @@ pub fn holder_links(interval: &Interval, holder: &LockHolder) -> Vec<ChainLink> 
         };
         links.push(link_to_next(interval, holder, at + 1, named, known_by));
     }
+    links.extend(remote_end_link(interval, holder));
     links
+}
+
+/// The remote end at the end of the chain.
+fn remote_end_link(interval: &Interval, holder: &LockHolder) -> Option<ChainLink> {
+    let HolderActivity::RemoteHost(remote) = holder.last_activity() else { return None };
+    Some(ChainLink::new(format!("{remote} has not answered"), asked_by(interval, holder.last_thread())))
 }
 
 /// `held by app/4650, which waits for another lock`: the thread before `holder.chain[next]`, or the last one of the chain.

@@ -17,8 +17,10 @@ use nix::sys::socket::SockProtocol;
 use nix::time::ClockId;
 
 pub use connection::{Connection, parse_connection, parse_tcp_info};
+#[cfg(test)]
+pub use connection::{TcpInfo, TcpTimer};
 pub use socket_queries::ConnectionCounters;
-pub use waiting_sockets::{MAX_WAITING_SOCKETS, WaitingSocket};
+pub use waiting_sockets::{MAX_WAITING_SOCKETS, WaitingSocket, has_sent_last, may_be_requests};
 
 use super::inet_diag;
 use super::listeners::socket_owner::SocketOwners;

@@ -3,6 +3,8 @@
 //! watches (/proc/PID/fdinfo). Expensive, hence only for sockets
 //! that wait.
 
+pub mod awaited_sockets;
+
 use std::os::unix::ffi::OsStrExt;
 
 use nix::errno::Errno;
@@ -186,8 +188,10 @@ enum SocketCall {
     Epoll,
     /// Its arguments are the address of the list of descriptors, and their number.
     Poll,
-    /// Its descriptors are not read.
+    /// Its arguments are the number of descriptors in the set, and the address of the set of those to read.
     Select,
+    /// Its descriptors are not known.
+    IoUring,
 }
 
 /// The call that a thread sleeps in, and its first two arguments.
@@ -204,6 +208,7 @@ fn socket_call(name: &str) -> Option<SocketCall> {
         "epoll_wait" | "epoll_pwait" => Some(SocketCall::Epoll),
         "poll" | "ppoll" => Some(SocketCall::Poll),
         "select" | "pselect6" => Some(SocketCall::Select),
+        "io_uring_enter" => Some(SocketCall::IoUring),
         _ => None,
     }
 }

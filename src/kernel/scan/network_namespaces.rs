@@ -23,7 +23,7 @@ pub struct NetworkNamespaceMembers {
 impl NetworkNamespaceMembers {
     pub fn new(root: &Root) -> NetworkNamespaceMembers {
         let link = root.read_link("proc/self/ns/net").ok();
-        let own = link.and_then(|link| parse_inode(link.as_os_str().as_bytes()));
+        let own = link.and_then(|link| parse_namespace_inode(link.as_os_str().as_bytes()));
         NetworkNamespaceMembers { own, ..NetworkNamespaceMembers::default() }
     }
 
@@ -37,7 +37,7 @@ impl NetworkNamespaceMembers {
             Err(Absent::NoPermission) => self.hidden.insert(pid),
             _ => self.hidden.remove(&pid),
         };
-        match link.ok().and_then(|link| parse_inode(link.as_bytes())) {
+        match link.ok().and_then(|link| parse_namespace_inode(link.as_bytes())) {
             Some(inode) if Some(inode) != self.own => self.inodes.insert(pid, inode),
             _ => self.inodes.remove(&pid),
         };
@@ -63,9 +63,9 @@ impl NetworkNamespaceMembers {
         namespaces
     }
 
-    /// The inode of the namespace of a process that is in another one than stalltop.
-    pub fn other_namespace(&self, pid: u32) -> Option<u64> {
-        self.inodes.get(&pid).copied()
+    /// The namespace of stalltop, if there are processes in others.
+    pub fn own_among_others(&self) -> Option<u64> {
+        self.own.filter(|_| !self.inodes.is_empty())
     }
 
     /// Number of processes whose namespace this user may not read.
@@ -75,6 +75,6 @@ impl NetworkNamespaceMembers {
 }
 
 /// The inode in `net:[4026531840]`.
-fn parse_inode(link: &[u8]) -> Option<u64> {
+pub fn parse_namespace_inode(link: &[u8]) -> Option<u64> {
     parse_u64(link.strip_prefix(b"net:[")?.strip_suffix(b"]")?)
 }

@@ -1,31 +1,29 @@
-//! The network namespaces of those owners of locks that are in another one than this program, and sockets that are open there.
+//! The network namespaces of owners of locks and of the processes for which they wait, where they are in another one than this program,
+//! and sockets that are open there.
 
-use rustc_hash::FxHashMap;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::kernel::network::namespaces::NamespaceReader;
 use crate::kernel::network::netlink::Netlink;
-use crate::kernel::scan::NetworkNamespaceMembers;
-use crate::sample::waits::Waits;
+use crate::kernel::scan::{NetworkNamespaceMembers, parse_namespace_inode};
+use crate::kernel::task::files::TaskFiles;
 
-/// Empty on a machine without other network namespaces.
 pub struct OwnerNamespaces<'a> {
-    /// The inode of the namespace, by pid of an owner
-    inodes: FxHashMap<u32, u64>,
+    /// That of this program; `None` on a machine without others
+    own: Option<u64>,
     namespaces: &'a mut NamespaceReader,
 }
 
 impl<'a> OwnerNamespaces<'a> {
-    pub fn new(waits: &Waits, members: &NetworkNamespaceMembers, namespaces: &'a mut NamespaceReader) -> OwnerNamespaces<'a> {
-        let of_futexes = waits.lock_owners.iter().map(|row| row.owner.task.pid);
-        let of_kernel_locks = waits.kernel_lock_owners.iter().map(|row| row.owner.task.pid);
-        let pids = of_futexes.chain(of_kernel_locks);
-        let inodes = pids.filter_map(|pid| Some((pid, members.other_namespace(pid)?))).collect();
-        OwnerNamespaces { inodes, namespaces }
+    pub fn new(members: &NetworkNamespaceMembers, namespaces: &'a mut NamespaceReader) -> OwnerNamespaces<'a> {
+        OwnerNamespaces { own: members.own_among_others(), namespaces }
     }
 
-    /// The namespace of a process; `None` if it is that of this program.
-    pub fn of_process(&self, pid: u32) -> Option<u64> {
-        self.inodes.get(&pid).copied()
+    /// The inode of the namespace of a process; `None` if it is that of this program, or is not known.
+    pub fn of_process(&self, pid: u32, files: &TaskFiles) -> Option<u64> {
+        let own = self.own?;
+        let link = files.read_link(format_args!("{pid}/ns/net")).ok()?;
+        parse_namespace_inode(link.as_bytes()).filter(|&inode| inode != own)
     }
 
     /// A sock_diag socket in a namespace, if one could be opened there.

@@ -1,4 +1,5 @@
-//! Finds the processes at the other ends of the pipes and sockets in which owners of locks wait. `peer_waits` reads what they do.
+//! Finds the processes at the other ends of the pipes and sockets in which owners of locks wait, or threads that stand for their group.
+//! `peer_waits` reads what they do, `asked_connections` for which hosts they wait themselves.
 //!
 //! The pipe or socket is that of the owner's system call, or of its poll call for few descriptors. Which process has the other end open
 //! is searched in the descriptors of all processes: only for ends that are not known yet, and so seldom that it takes 1 % of a CPU at
@@ -13,6 +14,8 @@ use std::time::{Duration, Instant};
 use nix::time::ClockId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::asked_connections::read_asked_connections;
+use super::group_waiters::group_waiters;
 use super::ipc_peers::{Endpoint, endpoint_of_call, endpoint_of_descriptor, parse_inode, read_open_endpoints};
 use super::owner_namespaces::OwnerNamespaces;
 use super::peer_waits::peer_waits;
@@ -42,8 +45,15 @@ const INTERVAL_PER_COST: u32 = 100;
 /// A result, also that no process was found, is used for this time: another process may inherit the end meanwhile.
 const CACHE_TTL: Duration = Duration::from_secs(30);
 
+/// Processes that are followed from one to the next.
+const MAX_CHAINED_PEERS: usize = 3;
+
 /// An end of a pipe or socket, and the process of the owner that waits at it.
 type AwaitedEnd = (u32, Endpoint);
+/// An owner, or another thread that waits, with the group of its row and its ends.
+type Waiting = (TaskId, u16, Vec<AwaitedEnd>);
+/// A process at the other end, the group of the threads that wait, and its ends.
+type PeerProcess<'t> = (&'t Arc<Process>, u16, FxHashSet<Endpoint>);
 
 /// Keeps which processes were found.
 #[derive(Debug, Default)]
@@ -67,31 +77,79 @@ struct Peer {
 }
 
 impl OwnerPeerReader {
-    /// Adds these processes, and the waits of their threads, to waits that have the owners of locks.
+    /// Adds these processes, and the waits of their threads, to waits that have the owners of locks. `servers`: pids of processes that owe
+    /// answers to others of this host, which are read, too.
     pub fn read(
         &mut self,
         waits: &mut Waits,
-        tasks: Option<&Tasks>,
+        (tasks, servers): (Option<&Tasks>, &[u32]),
         (root, machine): (&Root, &[u8]),
         files: &mut TaskFiles,
         namespaces: &mut OwnerNamespaces<'_>,
     ) {
-        let owners = waiting_owners(waits, machine);
-        let Some(tasks) = tasks.filter(|_| !owners.is_empty()) else { return };
+        let mut owners = waiting_owners(waits, machine);
+        let in_loops: Vec<(TaskId, u16)> =
+            owners.iter().filter(|owner| is_event_loop(owner, machine)).map(|owner| (owner.task, owner.group)).collect();
+        let asked = match in_loops.is_empty() {
+            true => FxHashMap::default(),
+            false => read_asked_connections(waits, in_loops.into_iter(), (root, machine), files, namespaces),
+        };
+        for waiter in group_waiters(waits, files) {
+            if !owners.iter().any(|owner| owner.task == waiter.task) {
+                owners.push(waiter);
+            }
+        }
+        let Some(tasks) = tasks.filter(|_| !owners.is_empty() || !servers.is_empty()) else { return };
         let last = u16::try_from(waits.sub_samples.len().saturating_sub(1)).unwrap_or(u16::MAX);
-        let ends: Vec<(TaskId, u16, Vec<AwaitedEnd>)> = owners
-            .iter()
-            .map(|owner| {
-                let ends = awaited_ends(owner, owner.last_sub_sample == last, files, machine);
-                (owner.task, owner.group, ends.into_iter().map(|end| (owner.task.pid, end)).collect())
-            })
-            .collect();
-        self.search(ends.iter().flat_map(|(.., ends)| ends).copied(), tasks, root, files, namespaces);
-        let mut processes: Vec<(&Arc<Process>, u16, FxHashSet<Endpoint>)> = Vec::new();
-        for (owner, group, ends) in ends {
+        let awaited = |owner: &BlockedWait| {
+            let ends = match asked.get(&owner.task) {
+                Some(&inode) => vec![Endpoint::Socket(inode)],
+                None => awaited_ends(owner, owner.last_sub_sample == last, files, machine),
+            };
+            (owner.task, owner.group, ends.into_iter().map(|end| (owner.task.pid, end)).collect())
+        };
+        let mut waiting: Vec<Waiting> = owners.iter().map(awaited).collect();
+        let mut processes: Vec<PeerProcess> =
+            servers.iter().filter_map(|&pid| Some((tasks.process(pid)?, 0, FxHashSet::default()))).collect();
+        let (mut known, mut left) = (FxHashSet::default(), MAX_PEER_THREADS);
+        for _ in 0..MAX_CHAINED_PEERS {
+            self.search(waiting.iter().flat_map(|(.., ends)| ends).copied(), tasks, root, files, namespaces);
+            self.add_peers(&waiting, tasks, waits, &mut processes);
+            processes.retain(|(process, ..)| {
+                let rest = left.checked_sub(process.threads.len()).filter(|_| known.insert(process.pid));
+                left = rest.unwrap_or(left);
+                rest.is_some()
+            });
+            let sleeping = processes.iter().flat_map(|(process, group, _)| {
+                let threads = process.threads.iter().filter(|thread| thread.state == TaskState::Sleeping);
+                threads.map(|thread| (process.task_id(thread), *group))
+            });
+            let asked = read_asked_connections(waits, sleeping, (root, machine), files, namespaces);
+            waiting.clear();
+            for (process, group, ends) in processes.drain(..) {
+                let rows = peer_waits(waits, (process, group), (&ends, &asked), (root, machine), files);
+                waits.peer_waits.extend(rows);
+                let of_process = asked.iter().filter(|(task, _)| task.pid == process.pid);
+                waiting.extend(of_process.map(|(&task, &inode)| (task, group, vec![(task.pid, Endpoint::Socket(inode))])));
+            }
+            if waiting.is_empty() {
+                break;
+            }
+        }
+        waits.owner_peers.small_sort_by_key(|peer| peer.owner);
+        waits.peer_waits.small_sort_by_key(|wait| wait.task);
+    }
+
+    /// Adds the processes for which these threads wait, as far as they are known, to the waits and to the processes.
+    fn add_peers<'t>(&self, waiting: &[Waiting], tasks: &'t Tasks, waits: &mut Waits, processes: &mut Vec<PeerProcess<'t>>) {
+        for (owner, group, ends) in waiting {
             let mut found = ends.iter().filter_map(|end| self.known.get(end)?.peer);
             // In poll for several it is not known which one the thread waits for.
             let (Some(peer), None) = (found.next(), found.next()) else { continue };
+            // Workers that wait for a dispatcher, which has connected to them, have no request for it.
+            if !peer.may_answer && !is_lock_owner(waits, *owner) && !waits.socket_waiters.iter().any(|row| row.task == *owner) {
+                continue;
+            }
             let Some(process) = tasks.process(peer.process.pid).filter(|process| process.id() == peer.process) else {
                 continue;
             };
@@ -99,20 +157,11 @@ impl OwnerPeerReader {
                 Some((.., ends)) => {
                     ends.insert(peer.end);
                 }
-                None => processes.push((process, group, FxHashSet::from_iter([peer.end]))),
+                None => processes.push((process, *group, FxHashSet::from_iter([peer.end]))),
             }
             let is_pipe = !matches!(peer.end, Endpoint::Socket(_));
-            waits.owner_peers.push(OwnerPeer { owner, peer: process.pid, is_pipe, may_answer: peer.may_answer });
+            waits.owner_peers.push(OwnerPeer { owner: *owner, peer: process.pid, is_pipe, may_answer: peer.may_answer });
         }
-        let mut left = MAX_PEER_THREADS;
-        for (process, group, ends) in processes {
-            let Some(rest) = left.checked_sub(process.threads.len()) else { continue };
-            left = rest;
-            let rows = peer_waits(waits, (process, group), &ends, (root, machine), files);
-            waits.peer_waits.extend(rows);
-        }
-        waits.owner_peers.small_sort_by_key(|peer| peer.owner);
-        waits.peer_waits.small_sort_by_key(|wait| wait.task);
     }
 
     /// Searches for the processes at the other ends that are not known.
@@ -134,7 +183,7 @@ impl OwnerPeerReader {
         let mut sockets: BTreeMap<Option<u64>, Vec<(u32, u32)>> = BTreeMap::new();
         for &(pid, end) in unknown.iter().filter(|_| root.is_host()) {
             if let Endpoint::Socket(inode) = end {
-                sockets.entry(namespaces.of_process(pid)).or_default().push((pid, inode));
+                sockets.entry(namespaces.of_process(pid, files)).or_default().push((pid, inode));
             }
         }
         let mut peers = FxHashMap::default();
@@ -184,7 +233,8 @@ fn waiting_owners(waits: &Waits, machine: &[u8]) -> Vec<BlockedWait> {
         let class = WaitClass::classify(wait.state, wchan, call);
         wait.state == TaskState::Sleeping
             && (matches!(class, Some(WaitClass::Pipe | WaitClass::Net | WaitClass::Poll))
-                || wchan.is_some_and(class::may_be_socket))
+                || wchan.is_some_and(class::may_be_socket)
+                || call.is_some_and(|call| call.name == "io_uring_enter"))
     };
     let mut owners: Vec<BlockedWait> = rows.filter(is_waiting).cloned().collect();
     owners.small_sort_by_key(|wait| (wait.task, Reverse(wait.last_sub_sample)));
@@ -192,6 +242,19 @@ fn waiting_owners(waits: &Waits, machine: &[u8]) -> Vec<BlockedWait> {
     owners.small_sort_by_key(|wait| (Reverse(wait.last_sub_sample), wait.task));
     owners.truncate(MAX_OWNERS);
     owners
+}
+
+fn is_lock_owner(waits: &Waits, task: TaskId) -> bool {
+    waits.lock_owners.iter().any(|row| row.owner.task == task)
+        || waits.kernel_lock_owners.iter().any(|row| row.owner.task == task)
+}
+
+/// Whether an owner is in a call that may wait for many connections.
+fn is_event_loop(owner: &BlockedWait, machine: &[u8]) -> bool {
+    let call = owner.syscall.and_then(|call| Syscall::from_number(machine, call));
+    call.is_some_and(|call| {
+        matches!(call.name, "epoll_wait" | "epoll_pwait" | "poll" | "ppoll" | "select" | "pselect6" | "io_uring_enter")
+    })
 }
 
 /// The ends at which an owner waits. `is_there`: the last sub-sample saw it there, so that its poll call can be read.
@@ -276,121 +339,4 @@ fn reads_pipe_of(reader: u32, writer: u32, root: &Root, files: &mut TaskFiles) -
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-    use std::path::Path;
-
-    use super::*;
-    use crate::kernel::network::namespaces::NamespaceReader;
-    use crate::kernel::scan::NetworkNamespaceMembers;
-    use crate::sample::Name;
-    use crate::sample::task::RawSyscall;
-    use crate::sample::waits::{LockOwner, OwnerField, SubSample};
-    use crate::synthetic;
-
-    const READ_ONLY: &str = "flags:\t0100000\n";
-    const WRITE_ONLY: &str = "flags:\t0100001\n";
-
-    /// A process with one thread asleep in clock_nanosleep, and the pipes that it has open: descriptor, inode, flags.
-    fn add_process(tree: &Path, pid: u32, pipes: &[(u32, u32, &str)]) {
-        let directory = tree.join(format!("proc/{pid}"));
-        let task = directory.join(format!("task/{pid}"));
-        for folder in [&task, &directory.join("fd"), &directory.join("fdinfo")] {
-            fs::create_dir_all(folder).unwrap();
-        }
-        // Start time 1, field 22.
-        fs::write(task.join("stat"), format!("{pid} (server) S{} 1{}\n", " 0".repeat(18), " 0".repeat(30))).unwrap();
-        fs::write(task.join("wchan"), "hrtimer_nanosleep").unwrap();
-        fs::write(task.join("syscall"), "230 0x0 0x0 0x7ffd0000 0x0 0x0 0x0 0x7ffd0000 0x7f000000\n").unwrap();
-        for (descriptor, inode, flags) in pipes {
-            symlink(format!("pipe:[{inode}]"), directory.join(format!("fd/{descriptor}"))).unwrap();
-            fs::write(directory.join(format!("fdinfo/{descriptor}")), flags).unwrap();
-        }
-    }
-
-    fn task(pid: u32) -> TaskId {
-        TaskId { pid, tid: pid, start_ticks: 1 }
-    }
-
-    /// The owner of a lock, thread 100 of process 100, which reads descriptor 3, an empty pipe.
-    fn waits() -> Waits {
-        let owner = BlockedWait {
-            group: 7,
-            syscall: Some(RawSyscall { number: 0, arguments: [3, 0, 0] }),
-            ..synthetic::waits::asleep(task(100), "app", "anon_pipe_read")
-        };
-        let row = LockOwner {
-            group: 7,
-            futex_address: 0x1000,
-            is_shared: false,
-            field: OwnerField::GlibcMutex,
-            waiters: 120,
-            owner,
-            kernel_lock: None,
-        };
-        let observed = synthetic::waits::observed();
-        Waits { lock_owners: vec![row], sub_samples: vec![SubSample::default(); 10], observed, ..Waits::default() }
-    }
-
-    /// A process, and the pipes that it has open: descriptor, inode, flags.
-    type Opened<'a> = (u32, &'a [(u32, u32, &'a str)]);
-
-    /// Reads them where these processes have these pipes open.
-    fn read(mut waits: Waits, processes: &[Opened<'_>]) -> Waits {
-        let folder = tempfile::tempdir().unwrap();
-        processes.iter().for_each(|(pid, pipes)| add_process(folder.path(), *pid, pipes));
-        let sampled =
-            |(pid, _): &(u32, _)| synthetic::process(*pid, "p").threads([synthetic::thread(*pid, "p")]).build().into();
-        let tasks = Tasks { processes: processes.iter().map(sampled).collect(), ..Tasks::default() };
-        let root = Root::at_directory(folder.path().to_owned());
-        let mut files = TaskFiles::open(&root).unwrap();
-        let mut reader = NamespaceReader::default();
-        let mut namespaces = OwnerNamespaces::new(&waits, &NetworkNamespaceMembers::default(), &mut reader);
-        OwnerPeerReader::default().read(&mut waits, Some(&tasks), (&root, b"x86_64"), &mut files, &mut namespaces);
-        waits
-    }
-
-    const ASKS: Opened<'_> = (100, &[(3, 11, READ_ONLY), (4, 12, WRITE_ONLY)]);
-    const ANSWERS: Opened<'_> = (200, &[(5, 11, WRITE_ONLY), (6, 12, READ_ONLY)]);
-
-    #[test]
-    fn the_process_that_writes_to_the_pipe_is_found_with_what_it_does() {
-        let waits = read(waits(), &[ASKS, ANSWERS, (300, &[(5, 13, WRITE_ONLY)])]);
-        assert_eq!(waits.owner_peers, [OwnerPeer { owner: task(100), peer: 200, is_pipe: true, may_answer: true }]);
-        let [wait] = waits.peer_waits.as_slice() else { panic!("{:?}", waits.peer_waits) };
-        assert_eq!((wait.task, wait.group, wait.seen_count), (task(200), 7, 10));
-        assert_eq!(wait.wchan, Some(Name::from("hrtimer_nanosleep")));
-        assert_eq!(wait.syscall.map(|call| call.number), Some(230));
-    }
-
-    #[test]
-    fn a_process_that_only_writes_has_no_request_to_answer() {
-        let waits = read(waits(), &[ASKS, (200, &[(5, 11, WRITE_ONLY)])]);
-        assert_eq!(waits.owner_peers, [OwnerPeer { owner: task(100), peer: 200, is_pipe: true, may_answer: false }]);
-    }
-
-    #[test]
-    fn with_several_writers_none_is_taken() {
-        let waits = read(waits(), &[ASKS, ANSWERS, (300, &[(5, 11, WRITE_ONLY)])]);
-        assert_eq!((waits.owner_peers, waits.peer_waits), (vec![], vec![]));
-    }
-
-    #[test]
-    fn what_sub_samples_saw_of_the_threads_is_used() {
-        let mut seen = waits();
-        seen.threads = synthetic::waits::thread(task(200), 0, &[(WaitClass::Timer, 7), (WaitClass::Running, 3)]);
-        let waits = read(seen, &[ASKS, ANSWERS]);
-        let mut counts: Vec<(TaskState, u16, bool)> =
-            waits.peer_waits.iter().map(|wait| (wait.state, wait.seen_count, wait.syscall.is_some())).collect();
-        counts.sort_by_key(|&(_, seen_count, _)| seen_count);
-        assert_eq!(counts, [(TaskState::Running, 3, false), (TaskState::Sleeping, 7, true)]);
-    }
-
-    #[test]
-    fn an_owner_that_does_something_else_has_no_peer() {
-        let mut sleeping = waits();
-        sleeping.lock_owners[0].owner.wchan = Some(Name::from("hrtimer_nanosleep"));
-        assert_eq!(read(sleeping, &[ASKS, ANSWERS]).owner_peers, []);
-    }
-}
+mod tests;

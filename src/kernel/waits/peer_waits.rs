@@ -1,9 +1,10 @@
 //! What the threads of a process do for which the owner of a lock waits, without those that wait for others.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::holder_wait::read_holder_wait;
 use super::ipc_peers::{Endpoint, endpoint_of_call, endpoint_of_descriptor, is_receive};
+use crate::ids::TaskId;
 use crate::kernel::network::sleeping_threads::{descriptors_to_read, readable_watches};
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
@@ -11,11 +12,12 @@ use crate::sample::task::Process;
 use crate::sample::waits::{BlockedWait, Syscall, Waits};
 
 /// The waits of the threads of a process: those that the sub-samples saw, or the one in which a thread is that they did not read. Not of
-/// threads that wait for others than those at these ends. Their group is that of the threads behind the lock.
+/// threads that wait for others than those at these ends, unless they have asked a remote end. Their group is that of the threads behind
+/// the lock.
 pub(super) fn peer_waits(
     waits: &Waits,
     (process, group): (&Process, u16),
-    ends: &FxHashSet<Endpoint>,
+    (ends, asked): (&FxHashSet<Endpoint>, &FxHashMap<TaskId, u32>),
     (root, machine): (&Root, &[u8]),
     files: &mut TaskFiles,
 ) -> Vec<BlockedWait> {
@@ -29,7 +31,8 @@ pub(super) fn peer_waits(
         let rows = waits.threads.get(from..to).unwrap_or_default();
         let most = rows.iter().max_by_key(|row| row.seen_count).and_then(|row| waits.observed_wait(row.wait));
         let is_there = |now: &BlockedWait| most.is_none_or(|most| most.state == now.state && most.wchan == now.wchan);
-        if now.as_ref().is_some_and(|now| is_there(now) && waits_for_others(now, ends, (root, machine), files)) {
+        let is_asking = asked.contains_key(&task);
+        if now.as_ref().is_some_and(|now| is_there(now) && !is_asking && waits_for_others(now, ends, (root, machine), files)) {
             continue;
         }
         let before = found.len();
@@ -100,7 +103,6 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::ids::TaskId;
     use crate::sample::task::RawSyscall;
     use crate::synthetic;
 

@@ -5,7 +5,6 @@
 //! however long they have slept, and in poll for few descriptors, too: clients with a timeout poll.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST};
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6};
@@ -71,7 +70,7 @@ pub fn read_other_namespaces(
 ) {
     let mut by_namespace: BTreeMap<u64, Vec<Receiver>> = BTreeMap::new();
     for (task, group) in sleeping_lock_owners(waits) {
-        let Some(namespace) = namespaces.of_process(task.pid) else { continue };
+        let Some(namespace) = namespaces.of_process(task.pid, files) else { continue };
         let sockets = sockets_to_read(task, files, machine);
         by_namespace.entry(namespace).or_default().extend(sockets.into_iter().map(|inode| (task, group, inode)));
     }
@@ -100,16 +99,20 @@ fn inodes(receivers: &[Receiver]) -> FxHashSet<u32> {
 fn socket_waiters(receivers: Vec<Receiver>, connections: &FxHashMap<u32, (Connection, bool)>) -> Vec<SocketWaiter> {
     let waiter = |(task, group, inode)| {
         let (socket, local_port_listens) = connections.get(&inode)?;
-        Some(SocketWaiter {
-            task,
-            group,
-            remote: SocketAddr::new(socket.remote_address, socket.ports.1),
-            local_port_listens: *local_port_listens,
-            last_data_sent_ms: socket.tcp_info.last_data_sent_ms,
-            last_data_received_ms: socket.tcp_info.last_data_received_ms,
-        })
+        Some(socket_waiter(task, group, socket, *local_port_listens))
     };
     with_one_connection(receivers.into_iter().filter_map(waiter).collect())
+}
+
+pub(super) fn socket_waiter(task: TaskId, group: u16, socket: &Connection, local_port_listens: bool) -> SocketWaiter {
+    SocketWaiter {
+        task,
+        group,
+        remote: socket.remote(),
+        local_port_listens,
+        last_data_sent_ms: socket.tcp_info.last_data_sent_ms,
+        last_data_received_ms: socket.tcp_info.last_data_received_ms,
+    }
 }
 
 /// Sorted by thread; without threads that poll several connections, of which it is not known which one they wait for.
@@ -195,7 +198,7 @@ pub(super) fn tcp_sockets_over(
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
     use std::os::fd::AsRawFd;
 
     use super::*;

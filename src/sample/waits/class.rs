@@ -203,6 +203,11 @@ pub fn may_be_socket(channel: &[u8]) -> bool {
     strip_compiler_suffix(channel) == b"wait_woken"
 }
 
+/// Whether a thread there waits for data in a Unix socket.
+pub fn is_empty_unix_socket(channel: &[u8]) -> bool {
+    strip_compiler_suffix(channel) == b"unix_stream_data_wait"
+}
+
 /// Whether a thread there is frozen by its cgroup.
 pub fn is_freezer(channel: &[u8]) -> bool {
     const NAMES: [&str; 3] = ["__refrigerator", "do_freezer_trap", "refrigerator"];

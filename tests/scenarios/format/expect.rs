@@ -15,6 +15,8 @@ pub struct Expect {
     /// Words of the cross-check sentence, which says where iowait and PSI mislead; empty: there must be none
     pub cross_check: Option<String>,
     pub figures: BTreeMap<String, Figure>,
+    /// All wait chains, a line each, as `app: 3 wait → …`; only if they are given
+    pub wait_chains: Option<Vec<String>>,
     pub finding: Vec<Expected>,
 }
 

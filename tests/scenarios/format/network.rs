@@ -174,6 +174,8 @@ pub struct Waiting {
     pub polling_threads: u32,
     /// Of a connection that waits for an answer
     pub longest_answer_ms: Option<u32>,
+    /// What the process at the other end does
+    pub peer: Option<super::OwnerPeer>,
 }
 
 /// Threads of one process that wait for a receiver on a Unix socket.

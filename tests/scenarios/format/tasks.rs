@@ -162,7 +162,7 @@ pub struct Pipe {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queue {
-    /// mutex, futex, rust-mutex, file-lock, kernel-lock, storage, pipe, socket, remote
+    /// mutex, futex, rust-mutex, file-lock, kernel-lock, storage, pipe, socket, remote, unix
     pub kind: String,
     pub threads: u16,
     /// Threads at the most frequent futex address
@@ -174,6 +174,8 @@ pub struct Queue {
     pub file: Option<String>,
     /// The pid of its holder, as the kernel reports it
     pub holder: Option<u32>,
+    /// Of kind remote and unix: the process of this host for which they wait
+    pub peer: Option<OwnerPeer>,
 }
 
 /// The thread that holds a futex lock of the process or a lock inside the kernel, and what it does
@@ -204,11 +206,14 @@ pub struct Owner {
     pub name: Option<String>,
     /// The address and port to which it sent a request last
     pub remote: Option<String>,
+    /// It has received its answer since
+    #[serde(default)]
+    pub answered: bool,
     /// The process at the other end of the pipe or socket in which it waits
     pub peer: Option<OwnerPeer>,
 }
 
-/// A process for which the owner of a lock waits, and what its only thread does
+/// A process for which the owner of a lock waits, or threads of a queue, and what its only thread does
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct OwnerPeer {
@@ -229,6 +234,16 @@ pub struct OwnerPeer {
     /// The device of the file of its system call
     pub disk: Option<String>,
     pub file: Option<String>,
+    /// The address and port to which it sent a request last, and when
+    pub remote: Option<String>,
+    #[serde(default = "fifty_ms")]
+    pub sent_ms: u32,
+    /// The process for which it waits itself
+    pub peer: Option<Box<OwnerPeer>>,
+}
+
+fn fifty_ms() -> u32 {
+    50
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -143,7 +143,7 @@ pub(super) fn add_tracers(phase: &Phase, waits: &mut Waits) {
 /// The queues of a phase that are for locks, numbered, with their process.
 pub(super) fn lock_queues(phase: &Phase) -> impl Iterator<Item = (u32, &format::Process, &format::Queue)> {
     let all = phase.process.iter().flat_map(|process| process.queue.iter().map(move |queue| (process, queue)));
-    let locks = all.filter(|(_, queue)| queue.kind != "remote" && queue.kind != "pipe");
+    let locks = all.filter(|(_, queue)| !["remote", "unix", "pipe"].contains(&queue.kind.as_str()));
     (FIRST_QUEUE..).zip(locks).map(|(id, (process, queue))| (id, process, queue))
 }
 

@@ -20,6 +20,9 @@ pub const TRACED: u32 = 105;
 /// A futex call on memory of its process alone that is neither that of a mutex nor one with a timeout: of a condition variable
 pub const PRIVATE_FUTEX: u32 = 106;
 
+/// An empty Unix socket
+pub const UNIX_SOCKET: u32 = 107;
+
 /// The waits that the rows refer to.
 pub fn observed() -> Vec<ObservedWait> {
     use TaskState::{Blocked, Running, Sleeping, Stopped, Traced};
@@ -66,7 +69,13 @@ pub fn observed() -> Vec<ObservedWait> {
         ..mutex.clone()
     };
     // In the order of their numbers.
-    let last = [mutex, wait((PIPE_WRITE, (Sleeping, "anon_pipe_write"))), wait((TRACED, (Traced, ""))), private];
+    let last = [
+        mutex,
+        wait((PIPE_WRITE, (Sleeping, "anon_pipe_write"))),
+        wait((TRACED, (Traced, ""))),
+        private,
+        wait((UNIX_SOCKET, (Sleeping, "unix_stream_data_wait"))),
+    ];
     all.map(wait).chain(last).collect()
 }
 

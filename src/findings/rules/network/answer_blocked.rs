@@ -8,6 +8,8 @@ use crate::findings::rule_context::{
     Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
 };
 use crate::findings::wait_chain::link::ChainLink;
+use crate::findings::wait_chain::remote_waits::{server_links, server_name};
+use crate::interval::local_servers::waiting_servers;
 use crate::sample::network::waiting_connections::ConnectionWait;
 
 pub const ANSWER_BLOCKED: Rule = Rule {
@@ -22,7 +24,8 @@ pub const ANSWER_BLOCKED: Rule = Rule {
                call on one of them (/proc/PID/task/TID/syscall), or in poll for at most 4 descriptors. From 4 threads of one process, or of \
                sibling processes of one program, unless earlier answers took more than a quarter of the time. Always a note: a thread that waits for work in a queue of \
                another host (BLPOP, a long poll) looks the same. Follows from what stops the server if that is on this host, and \
-               from idle-but-blocked where threads wait for a lock whose holder waits for the same answer.",
+               from idle-but-blocked where threads wait for a lock whose holder waits for the same answer. Where the server is on this host and has \
+               asked another end since, that one is named.",
     caveats: "Consumers that ask for work and wait until there is some. An idle pool, a subscriber and a thread in epoll are not counted: \
               they have received last, or are an event loop. Network namespaces \
               of containers are seen at first, while their counters of retransmits grow, and while such waits last. Threads of other users need privilege.",
@@ -64,6 +67,15 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
     let server = wait.local_receiver().and_then(|row| row.receiver.as_ref());
     let whose =
         server.map_or_else(String::new, |(process, name)| format!(", {} ({}) on this host", lossy_name(name), process.pid));
+    let interval = context.interval;
+    let servers = server.map_or_else(Vec::new, |(process, _)| {
+        waiting_servers(&interval.host, &interval.newer, process.pid, (seconds * 1000.0) as u64)
+    });
+    let behind = servers.last().map_or_else(String::new, |last| {
+        let over: Vec<String> = servers.iter().skip(1).map(|server| server_name(interval, server)).collect();
+        let over = if over.is_empty() { String::new() } else { format!(", over {}", over.join(" and ")) };
+        format!(", which waits for an answer of {} itself{over}", last.remote)
+    });
     Candidate {
         severity: Severity::Note,
         subject: wait.subject(),
@@ -71,7 +83,7 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
         threshold: context.thresholds.answer_blocked_seconds,
         unit: "seconds",
         sentence: format!(
-            "{}: {} for an answer of {}{whose}, the longest for {}{earlier}",
+            "{}: {} for an answer of {}{whose}{behind}, the longest for {}{earlier}",
             wait.processes(),
             plural(f64::from(wait.threads()), "thread waits", "threads wait"),
             wait.address(),
@@ -84,18 +96,25 @@ fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {
             evidence_optional("longest_earlier_answer_seconds", wait.longest_answer()),
             evidence_text("processes", wait.describe_waiters().as_str()),
             server.map_or(evidence_optional("server", None), |(_, name)| evidence_text("server", name.clone())),
+            servers.last().map_or(evidence_optional("server_waits_for", None), |last| {
+                evidence_text("server_waits_for", last.remote.to_string().as_str())
+            }),
         ]
         .into_iter()
-        .chain(evidence_chain([
-            ChainLink::new(
-                format!("{}: {}", wait.processes(), plural(f64::from(wait.threads()), "thread waits", "threads wait")),
-                "the system calls and descriptors of its threads",
-            ),
-            ChainLink::new(
-                format!("{}{whose}: no answer for {}", wait.address(), duration(seconds)),
-                "tcp_info (last_data_sent, last_data_recv)",
-            ),
-        ]))
+        .chain(evidence_chain(
+            [
+                ChainLink::new(
+                    format!("{}: {}", wait.processes(), plural(f64::from(wait.threads()), "thread waits", "threads wait")),
+                    "the system calls and descriptors of its threads",
+                ),
+                ChainLink::new(
+                    format!("{}{whose}: no answer for {}", wait.address(), duration(seconds)),
+                    "tcp_info (last_data_sent, last_data_recv)",
+                ),
+            ]
+            .into_iter()
+            .chain(server_links(interval, &servers)),
+        ))
         .collect(),
         explained_share: 0.0,
     }

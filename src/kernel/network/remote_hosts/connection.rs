@@ -14,7 +14,7 @@ use crate::kernel::network::netlink::u32_at;
 use crate::kernel::sys::INET_DIAG_MSG_SIZE;
 
 /// The first of the ports that the kernel gives to clients (net.ipv4.ip_local_port_range).
-pub const FIRST_CLIENT_PORT: u16 = 32_768;
+const FIRST_CLIENT_PORT: u16 = 32_768;
 
 /// Ports that rresvport(3) gives to clients of root.
 const RESERVED_CLIENT_PORTS: std::ops::Range<u16> = 512..1024;
@@ -168,6 +168,11 @@ impl Connection {
     pub fn is_of_client(&self) -> bool {
         let (local, remote) = self.ports;
         local < FIRST_CLIENT_PORT && local < remote && !RESERVED_CLIENT_PORTS.contains(&local)
+    }
+
+    /// Whether the remote host opened it for certain: only its port is one of those that kernels give to clients.
+    pub fn has_ports_of_server(&self) -> bool {
+        self.ports.0 < FIRST_CLIENT_PORT && self.ports.1 >= FIRST_CLIENT_PORT
     }
 
     /// Local address and port.

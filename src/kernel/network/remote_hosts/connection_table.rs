@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use rustc_hash::FxHashMap;
 
-use super::connection::{Connection, FIRST_CLIENT_PORT, TcpInfo};
+use super::connection::{Connection, TcpInfo};
 use super::host_entry::{HostEntry, MIN_LOOKUP_EXCESS_US};
 use super::unanswered_requests::UnansweredRequests;
 use super::waiting_sockets::{MAX_WAITING_SOCKETS, PreviousScan, Progress, WaitingSocket, owes_answer};
@@ -223,7 +223,7 @@ impl DumpUpdate<'_> {
         };
         let Some((wait, since_ns)) = waiting else { return progress };
         // An idle client of a server of this host, which answered last, looks the same.
-        if wait == ConnectionWait::Answer && connection.ports.0 < FIRST_CLIENT_PORT && connection.ports.1 >= FIRST_CLIENT_PORT {
+        if wait == ConnectionWait::Answer && connection.has_ports_of_server() {
             return progress;
         }
         let list = if wait == ConnectionWait::Answer { &mut self.table.awaited } else { &mut self.table.waiting };

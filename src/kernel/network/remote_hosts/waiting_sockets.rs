@@ -94,14 +94,28 @@ impl Progress {
 
 /// Whether data was last sent long ago, is acknowledged, and no data came since.
 fn awaits_answer(now: &Connection) -> bool {
+    has_sent_last(now) && now.queued_bytes == 0 && now.tcp_info.last_data_sent_ms >= MIN_AWAITED_MS
+}
+
+/// Whether data was sent after data was last received, and all that was received is read.
+pub fn has_sent_last(now: &Connection) -> bool {
     let info = &now.tcp_info;
-    let has_asked = match info.last_data_sent_ms.cmp(&info.last_data_received_ms) {
+    let is_last = match info.last_data_sent_ms.cmp(&info.last_data_received_ms) {
         Ordering::Less => true,
         // Both in one clock tick: a client that is answered and asks again at once, or one that was answered and is idle.
         Ordering::Equal => is_one_ahead(info.data_segments_out, info.data_segments_in),
         Ordering::Greater => false,
     };
-    has_asked && now.can_send() && now.queued_bytes == 0 && now.unread_bytes == 0 && info.last_data_sent_ms >= MIN_AWAITED_MS
+    is_last && now.can_send() && now.unread_bytes == 0
+}
+
+/// Whether what was sent on a connection may be requests: with the next answer it has received at least one segment with data for two
+/// sent. A log or a stream of metrics gets none.
+pub fn may_be_requests(info: &TcpInfo) -> bool {
+    let segments = info.data_segments_in.zip(info.data_segments_out);
+    segments.is_some_and(|(received, sent)| {
+        sent > 0 && f64::from(received.saturating_add(1)) >= f64::from(sent) * MIN_ANSWERED_SHARE
+    })
 }
 
 /// Whether a request of the other end, which is on this machine, has been read and not been answered for that time.
