@@ -33,6 +33,10 @@ pub struct Disk {
     pub serial: Option<String>,
     /// Whether a device of the device mapper is suspended
     pub suspended: Option<bool>,
+    /// Seconds after which a request is aborted
+    pub timeout: Option<u64>,
+    /// What md does beside the requests: check, recover
+    pub sync_action: Option<String>,
     #[serde(default)]
     pub stands_on: Vec<String>,
     pub reads: Option<Operation>,
