@@ -24,7 +24,8 @@ pub const DISK_LATENCY: Rule = Rule {
     computed: "Await of an interval with at least 5 completions (of short intervals as many as give 5, up to a second) \
                against the baseline of this device, operation and size class: a warning from 3×, critical from 10× while \
                several threads are blocked and CPUs are idle, if the excess matters: (await − baseline) × completions per second ≥ 0.5. Against a provisional baseline (~) only from \
-               10×, at a concurrency above 1.2, and never more than a warning. A note if no thread waits for the device, or \
+               10×, at a concurrency above 1.2, and never more than a warning. A note if no thread is seen to wait for the device (in D, asleep for its completions, a kernel thread of a server such as nfsd, or \
+               in a poll call in a process that reads), or \
                if it is busy for half of the time or less and then has 8 requests or more at once: a burst. \
                Slower at the same load: no more than one request outstanding, or no more than 1.25 times the highest load at \
                which the device answered within 2× its baseline, or fewer than 0.8 of the requests per second that it \
@@ -144,7 +145,7 @@ impl SlowOperation<'_> {
             (None, None) => Default::default(),
         };
         let device = context.disk_name(span.id);
-        let waited = if unwaited { "; no thread waits for it" } else { "" };
+        let waited = if unwaited { "; no thread is seen to wait for it" } else { "" };
         let sentence = format!(
             "{device}: {} {}{tail} = {} {against}{tail_multiple}, {load}{waited}",
             self.operation.plural(),

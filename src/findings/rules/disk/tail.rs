@@ -77,7 +77,7 @@ impl<'a> SlowTail<'a> {
             latency(window.quantiles.p50),
             multiple(p50_multiple),
             latency(baseline.p50),
-            if is_unwaited { "; no thread waits for it" } else { "" },
+            if is_unwaited { "; no thread is seen to wait for it" } else { "" },
         );
         let r#await = load.and_then(|load| load.r#await(operation));
         let mut evidence = vec![
