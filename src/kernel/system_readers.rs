@@ -28,7 +28,8 @@ impl SystemReaders {
         let mut sample = Sample::empty(clock.now());
         sample.cpu = self.cpu.sample(root);
         if let Ok(cpu) = &sample.cpu {
-            sample.cpu_frequencies = self.cpu_frequency.sample(root, &cpu.cpus, std::time::Instant::now());
+            let now = (std::time::Instant::now(), sample.at.boottime_ns);
+            sample.cpu_frequencies = self.cpu_frequency.sample(root, &cpu.cpus, now);
         }
         sample.load = self.cpu.load(root);
         sample.pressure = self.pressure.sample(root);

@@ -55,7 +55,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         delays: d.reading(|d| d.list(3, task_delays)),
         stacks: d.reading(|d| d.list(3, |d| ThreadStack { task: task(d), kernel: d.reading(Dice::name) })),
         user_stacks: d.reading(|d| d.list(3, |d| UserStack { task: task(d), functions: d.reading(Dice::name) })),
-        cpu_frequencies: d.list(3, |d| CpuFrequency { cpu: CpuId(d.u32()), khz: d.u32() }),
+        cpu_frequencies: d.list(3, |d| CpuFrequency { cpu: CpuId(d.u32()), khz: d.u32(), max_khz: d.u32(), read_s: d.u32() }),
         cgroup_weights: d.list(3, |d| CgroupWeight { id: cgroup(d).id, weight: d.u64() }),
         read_delays: ReadDelays { disks_us: d.u32(), nics_us: d.u32(), cgroups_us: d.u32(), network_namespaces_us: d.u32() },
         container_names: d.list(3, container_name),

@@ -34,7 +34,7 @@ columns! { CpuTimes: 16 {
 
 columns! { Cpu: 63 { total, context_switches, interrupts, forks, running, blocked, cpus } }
 
-columns! { CpuFrequency: 4 { cpu, khz } }
+columns! { CpuFrequency: 4 { cpu, khz, max_khz, read_s } }
 
 columns! { Load: 15 { one, five, fifteen, runnable, entities } }
 
