@@ -277,6 +277,8 @@ pub struct HostMessage {
     delay_accounting: Option<NumberMessage>,
     #[prost(bool, tag = "12")]
     hidepid: bool,
+    #[prost(bool, optional, tag = "13")]
+    has_hypervisor: Option<bool>,
 }
 
 impl HostMessage {
@@ -294,6 +296,7 @@ impl HostMessage {
             sees_other_users: host.privilege.has_cap_sys_ptrace,
             delay_accounting: number(host.privilege.delay_accounting.map(u64::from)),
             hidepid: host.privilege.hidepid,
+            has_hypervisor: host.has_hypervisor,
         }
     }
 
@@ -318,6 +321,7 @@ impl HostMessage {
                 delay_accounting: reading(self.delay_accounting).map(|on| on != 0),
                 hidepid: self.hidepid,
             },
+            has_hypervisor: self.has_hypervisor,
         }
     }
 }
