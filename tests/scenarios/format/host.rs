@@ -84,6 +84,19 @@ pub struct Memory {
     pub major_faults: f64,
     /// In the first interval of the phase only
     pub oom_kills: u64,
+    /// Total and free memory of each NUMA node, where they are read
+    pub nodes_mib: Vec<(u64, u64)>,
+}
+
+/// The clock rate of all CPUs
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Frequency {
+    pub mhz: u32,
+    pub max_mhz: u32,
+    /// Age of the reading at each sample
+    #[serde(default)]
+    pub age_seconds: u32,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
