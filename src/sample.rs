@@ -44,6 +44,8 @@ pub struct Sample {
     pub cpu: Reading<cpu::Cpu>,
     pub load: Reading<cpu::Load>,
     pub memory: Reading<memory::Memory>,
+    /// NUMA nodes, sorted by number; read only while tasks wait for memory
+    pub memory_nodes: Vec<memory::MemoryNode>,
     pub pressure: pressure::Pressure,
     /// Whole block devices that have done I/O since boot, sorted by id.
     pub disks: Reading<Vec<disk::Disk>>,
@@ -94,6 +96,7 @@ impl Sample {
             cpu: Err(Absent::NotRead),
             load: Err(Absent::NotRead),
             memory: Err(Absent::NotRead),
+            memory_nodes: Vec::new(),
             pressure: pressure::Pressure::absent(Absent::NotRead),
             disks: Err(Absent::NotRead),
             block_io: Err(Absent::NotRead),

@@ -77,10 +77,15 @@ impl SizeClass {
 /// Name prefixes of devices whose `rotational` does not describe the storage below them.
 const VIRTUAL_PREFIXES: &[&str] = &["loop", "zram", "ram", "vd", "xvd", "nbd", "rbd", "drbd", "zd"];
 
+/// Whether it is a device whose `rotational` does not describe the storage below it.
+pub fn is_virtual(disk: &Disk) -> bool {
+    VIRTUAL_PREFIXES.iter().any(|prefix| disk.name.as_bytes().starts_with(prefix.as_bytes()))
+}
+
 /// The latency of a healthy device of this class: rotational 8 ms, SSD 0.5 ms, NVMe 0.2 ms, virtual 1 ms.
 pub fn class_default(disk: &Disk) -> Millis {
     let name = disk.name.as_bytes();
-    if VIRTUAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes())) {
+    if is_virtual(disk) {
         return Millis(1.0);
     }
     if name.starts_with(b"nvme") {

@@ -1,14 +1,19 @@
 //! Whether threads wait for a device, by the blocked groups and the blocked threads of an interval.
 
+use std::sync::Arc;
+
 use crate::ids::DiskId;
 use crate::interval::Interval;
-use crate::interval::idle_blocked::BlockedGroup;
+use crate::interval::idle_blocked::{BlockedGroup, most_reads_in_flight};
+use crate::interval::task::wait_class;
 use crate::sample::disk::find_disk;
-use crate::sample::waits::WaitClass;
+use crate::sample::task::{Process, TaskState, Thread};
+use crate::sample::waits::{WaitClass, class};
 use crate::units::reaches_threshold;
 
 /// Whether threads wait for a device: a group has at least `threads` blocked threads on average that wait for it, or may; or at
-/// least one sub-sample saw a thread blocked with a file on the device, or a blocked thread of a group with no other device.
+/// least one sub-sample saw a thread blocked with a file on the device, or a blocked thread of a group with no other device; or kernel
+/// threads that serve requests are on storage, or a process in a poll call may have `threads` reads in flight.
 pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
     let Some(blocked) = &interval.idle_blocked else { return true };
     if blocked.lower_bound {
@@ -22,6 +27,9 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
     if blocked.groups.iter().any(|group| may_be_on_it(group) && reaches_threshold(stuck(group), threads)) {
         return true;
     }
+    if reaches_threshold(serving_kernel_threads(interval), threads) || has_polling_reader(interval, device, threads) {
+        return true;
+    }
     interval.blocked_threads.iter().any(|thread| match (thread.class, thread.disk) {
         (WaitClass::Disk, Some(disk)) => leads_to_it(disk),
         (WaitClass::Disk | WaitClass::Aio, None) => {
@@ -29,6 +37,36 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
             blocked.groups.iter().any(|group| Some(&group.group) == id && may_be_on_it(group))
         }
         _ => false,
+    })
+}
+
+/// Kernel threads whose work no client waits for at once: writeback and other deferred work, journals, reclaim, synchronization of arrays.
+/// The others serve requests: nfsd, ksmbd, LIO, DRBD.
+const BACKGROUND_KERNEL_THREADS: [&[u8]; 6] = [b"kworker/", b"jbd2/", b"xfsaild/", b"btrfs-", b"kswapd", b"md"];
+
+/// Kernel threads that serve requests and are on storage at the sample. Sub-samples do not read kernel threads.
+fn serving_kernel_threads(interval: &Interval) -> f64 {
+    let (Ok(tasks), Some(spans)) = (&interval.newer.tasks, &interval.tasks) else { return 0.0 };
+    let on_storage = spans.threads.iter().filter(|span| (span.state, span.wait_class) == (TaskState::Blocked, WaitClass::Disk));
+    let serves = |(process, thread): &(&Arc<Process>, &Thread)| {
+        let is_background = BACKGROUND_KERNEL_THREADS.iter().any(|name| thread.comm.as_bytes().starts_with(name));
+        let is_elsewhere = thread.wait.wchan.as_ref().is_ok_and(|channel| class::is_non_block_storage(channel.as_bytes()));
+        process.kernel_thread && !is_background && !is_elsewhere
+    };
+    on_storage.filter_map(|span| tasks.thread(span.id)).filter(serves).count() as f64
+}
+
+/// Whether a process with a thread in a poll call may have so many reads of the device in flight: it does I/O without blocking, as QEMU
+/// does. Its writes may be those of the page cache, for which no thread waits.
+fn has_polling_reader(interval: &Interval, device: DiskId, threads: f64) -> bool {
+    let Some(disk) = interval.disk(device) else { return false };
+    let polls = |process: &Process| {
+        let mut channels = process.threads.iter().filter(|thread| thread.state == TaskState::Sleeping);
+        channels.any(|thread| wait_class(&interval.host, thread) == WaitClass::Poll)
+    };
+    interval.active_processes().any(|(process, span)| {
+        let bytes = span.read_bytes.map_or(0.0, |rate| rate.0 * interval.seconds);
+        bytes > 0.0 && reaches_threshold(most_reads_in_flight(bytes as u64, disk), threads) && polls(process)
     })
 }
 

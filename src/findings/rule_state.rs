@@ -4,9 +4,11 @@
 use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 
+use crate::baseline::device::is_virtual;
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::cpu_accounting::{self, CpuAccounting};
+use crate::interval::disk::DiskSpan;
 use crate::interval::network::remote_hosts::RemoteHostsSpan;
 use crate::interval::task::ThreadSpan;
 
@@ -19,8 +21,8 @@ use super::network_state::NetworkState;
 /// Conditions that hold since earlier intervals.
 #[derive(Clone, Debug, Default)]
 pub struct RuleState {
-    /// Stalled devices (requests in flight, none completes), with the start of the stall (CLOCK_BOOTTIME, ns)
-    stalled: Box<[(DiskId, u64)]>,
+    /// Devices that are stalled, and rotating ones that complete nothing; sorted by id
+    silent: Box<[SilentDevice]>,
     /// Consecutive intervals in which run time and ticks differed in one direction
     accounting_difference: Option<AccountingDifference>,
     /// Of the network namespace of stalltop
@@ -35,6 +37,16 @@ pub struct RuleState {
     moved_threads: Box<[(TaskId, u64)]>,
     /// Kernel threads in D
     kernel_threads: KernelThreadTracker,
+}
+
+/// A device that completes nothing. Times are CLOCK_BOOTTIME in ns.
+#[derive(Clone, Copy, Debug)]
+struct SilentDevice {
+    id: DiskId,
+    /// Start of the first interval without a completion; of a device that does not rotate that of the stall
+    since_ns: u64,
+    /// Start of the stall: requests are in flight
+    stalled_since_ns: Option<u64>,
 }
 
 /// The last three scans of the connections.
@@ -68,14 +80,24 @@ impl RuleState {
             .cpu
             .as_ref()
             .and_then(|cpu| self.accumulate_difference(cpu.accounting.as_ref()?, interval.seconds, thresholds));
-        let silent = interval.disks.iter().filter(|disk| disk.stalled);
-        self.stalled = silent.map(|disk| (disk.id, self.stalled_since(disk.id).unwrap_or(start))).collect();
+        let rotates = |disk: &DiskSpan| {
+            let newer = interval.newer.disks.as_ref().ok().and_then(|disks| disks.get(disk.index));
+            newer.is_some_and(|disk| disk.facts.rotational == Some(true) && !is_virtual(disk))
+        };
+        let silent = interval.disks.iter().filter(|disk| disk.stalled || disk.completed() == 0 && rotates(disk));
+        let state = |disk: &DiskSpan| SilentDevice {
+            id: disk.id,
+            since_ns: self.silent(disk.id).map_or(start, |before| before.since_ns),
+            stalled_since_ns: disk.stalled.then(|| self.stalled_since(disk.id).unwrap_or(start)),
+        };
+        self.silent = silent.map(state).collect();
         self.update_networks(interval, thresholds);
         self.update_remote_hosts(interval, thresholds);
         self.update_moved_threads(interval);
         let now_ns = interval.at().boottime_ns;
-        let stalled = |&(_, since): &(DiskId, u64)| now_ns.saturating_sub(since) as f64 / 1e9 >= thresholds.stalled_seconds;
-        let other_hang = self.stalled.iter().any(stalled) || hung_threads(interval, thresholds).next().is_some();
+        let is_long = |since: u64| now_ns.saturating_sub(since) as f64 / 1e9 >= thresholds.stalled_seconds;
+        let other_hang = self.silent.iter().filter_map(|device| device.stalled_since_ns).any(is_long)
+            || hung_threads(interval, thresholds).next().is_some();
         self.kernel_threads.update(interval, other_hang);
     }
 
@@ -188,7 +210,17 @@ impl RuleState {
 
     /// Start of the stall of a device (CLOCK_BOOTTIME, ns); `None` if it is not stalled.
     pub fn stalled_since(&self, disk: DiskId) -> Option<u64> {
-        let at = self.stalled.binary_search_by_key(&disk, |(id, _)| *id).ok()?;
-        self.stalled.get(at).map(|&(_, since)| since)
+        self.silent(disk)?.stalled_since_ns
+    }
+
+    /// For how long a stalled device had completed nothing before it stalled, in seconds: 0 of one that does not rotate.
+    pub fn idle_seconds_before_stall(&self, disk: DiskId) -> Option<f64> {
+        let device = self.silent(disk)?;
+        Some(device.stalled_since_ns?.saturating_sub(device.since_ns) as f64 / 1e9)
+    }
+
+    fn silent(&self, disk: DiskId) -> Option<&SilentDevice> {
+        let at = self.silent.binary_search_by_key(&disk, |device| device.id).ok()?;
+        self.silent.get(at)
     }
 }

@@ -33,7 +33,7 @@ pub struct CpuAccounting {
 }
 
 /// The lowest tick rate (CONFIG_HZ) of a kernel; the real one cannot be read.
-const MIN_TICKS_PER_SECOND: f64 = 100.0;
+pub const MIN_TICKS_PER_SECOND: f64 = 100.0;
 /// Standard deviations below which a difference is chance.
 pub const MIN_DEVIATIONS: f64 = 4.0;
 /// Differences below this are ignored, in CPUs.

@@ -30,6 +30,7 @@ use crate::sample::waits::WaitClass;
 use crate::sample::{Host, Reading, Sample};
 use crate::units::SmallSort;
 
+pub use blocked_counts::most_reads_in_flight;
 pub use blocked_group::{BlockedGroup, DeviceEvidence};
 
 use blocked_counts::{BlockedCounts, GroupConditions, Holders};

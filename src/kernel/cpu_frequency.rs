@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::fields::{lines, parse_non_negative_f64, parse_u32, words};
 use super::root::Root;
 use crate::ids::CpuId;
-use crate::sample::Absent;
+use crate::sample::{Absent, Reading};
 use crate::sample::cpu::{CpuFrequency, CpuTimes};
 
 /// CPUs that are read in a sample: each costs some microseconds.
@@ -25,25 +25,44 @@ const MAX_CPUINFO_CPUS: usize = 64;
 pub struct FrequencyReader {
     /// The CPU that was read last
     last: Option<CpuId>,
-    known: BTreeMap<CpuId, u32>,
+    known: BTreeMap<CpuId, KnownFrequency>,
     /// No CPU has a cpufreq directory.
     has_no_cpufreq: bool,
     next_read: Option<Instant>,
     cpuinfo_read: Option<Instant>,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct KnownFrequency {
+    khz: u32,
+    /// 0 where it is not known
+    max_khz: u32,
+    read_s: u32,
+}
+
 impl FrequencyReader {
     /// The frequencies of these online CPUs; empty where the kernel does not report them.
-    pub fn sample(&mut self, root: &Root, online: &[(CpuId, CpuTimes)], now: Instant) -> Vec<CpuFrequency> {
+    /// `boottime_ns`: that of the sample.
+    pub fn sample(
+        &mut self,
+        root: &Root,
+        online: &[(CpuId, CpuTimes)],
+        (now, boottime_ns): (Instant, u64),
+    ) -> Vec<CpuFrequency> {
+        let read_s = u32::try_from(boottime_ns / 1_000_000_000).unwrap_or(u32::MAX);
         if self.has_no_cpufreq {
-            self.read_cpuinfo(root, online.len(), now);
+            self.read_cpuinfo(root, online.len(), (now, read_s));
         } else {
-            self.read_cpufreq(root, online, now);
+            self.read_cpufreq(root, online, (now, read_s));
         }
-        self.known.iter().map(|(&cpu, &khz)| CpuFrequency { cpu, khz }).collect()
+        let row = |(&cpu, known): (&CpuId, &KnownFrequency)| {
+            let &KnownFrequency { khz, max_khz, read_s } = known;
+            CpuFrequency { cpu, khz, max_khz, read_s }
+        };
+        self.known.iter().map(row).collect()
     }
 
-    fn read_cpufreq(&mut self, root: &Root, online: &[(CpuId, CpuTimes)], now: Instant) {
+    fn read_cpufreq(&mut self, root: &Root, online: &[(CpuId, CpuTimes)], (now, read_s): (Instant, u32)) {
         self.known.retain(|id, _| online.binary_search_by_key(id, |(online, _)| *online).is_ok());
         if self.next_read.is_some_and(|at| now < at) {
             return;
@@ -53,11 +72,12 @@ impl FrequencyReader {
         let first = self.last.map_or(0, |last| online.partition_point(|(id, _)| *id <= last));
         for (id, _) in online.iter().cycle().skip(first).take(CPUS_A_SAMPLE.min(online.len())) {
             self.last = Some(*id);
-            let path = format!("sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq", id.0);
-            let text = root.read_once(&path);
-            is_missing &= matches!(text, Err(Absent::NoSuchFile));
-            match text.ok().and_then(|text| lines(&text).next().and_then(|line| words(line).next()).and_then(parse_u32)) {
-                Some(khz) => self.known.insert(*id, khz),
+            // The highest one does not change.
+            let max_khz = self.known.get(id).map(|known| known.max_khz).or_else(|| read_khz(root, *id, "cpuinfo_max_freq").ok());
+            let current = read_khz(root, *id, "scaling_cur_freq");
+            is_missing &= matches!(current, Err(Absent::NoSuchFile));
+            match current.ok() {
+                Some(khz) => self.known.insert(*id, KnownFrequency { khz, max_khz: max_khz.unwrap_or(0), read_s }),
                 None => self.known.remove(id),
             };
             if begin.elapsed() >= MAX_TIME {
@@ -69,13 +89,21 @@ impl FrequencyReader {
         self.has_no_cpufreq = is_missing && self.known.is_empty();
     }
 
-    fn read_cpuinfo(&mut self, root: &Root, cpus: usize, now: Instant) {
+    fn read_cpuinfo(&mut self, root: &Root, cpus: usize, (now, read_s): (Instant, u32)) {
         let is_due = self.cpuinfo_read.is_none_or(|read| now.saturating_duration_since(read) >= CPUINFO_PERIOD);
         if is_due && cpus <= MAX_CPUINFO_CPUS {
             self.cpuinfo_read = Some(now);
-            self.known = root.read_once("proc/cpuinfo").map(|text| parse_cpuinfo(&text)).unwrap_or_default();
+            let frequencies = root.read_once("proc/cpuinfo").map(|text| parse_cpuinfo(&text)).unwrap_or_default();
+            let known = |(cpu, khz)| (cpu, KnownFrequency { khz, max_khz: 0, read_s });
+            self.known = frequencies.into_iter().map(known).collect();
         }
     }
+}
+
+/// A file of the cpufreq directory of a CPU.
+fn read_khz(root: &Root, cpu: CpuId, file: &str) -> Reading<u32> {
+    let text = root.read_once(format!("sys/devices/system/cpu/cpu{}/cpufreq/{file}", cpu.0))?;
+    lines(&text).next().and_then(|line| words(line).next()).and_then(parse_u32).ok_or(Absent::Malformed)
 }
 
 /// The lines `processor` and `cpu MHz` (x86) of each CPU; in kHz.
@@ -114,15 +142,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::at_directory(directory.path().to_owned());
         let online = [(CpuId(0), CpuTimes::default()), (CpuId(1), CpuTimes::default())];
-        assert_eq!(FrequencyReader::default().sample(&root, &online, Instant::now()), []);
+        assert_eq!(FrequencyReader::default().sample(&root, &online, (Instant::now(), 0)), []);
         for (cpu, khz) in [(0, "3400000\n"), (1, "broken")] {
             let cpufreq = directory.path().join(format!("sys/devices/system/cpu/cpu{cpu}/cpufreq"));
             std::fs::create_dir_all(&cpufreq).unwrap();
             std::fs::write(cpufreq.join("scaling_cur_freq"), khz).unwrap();
+            std::fs::write(cpufreq.join("cpuinfo_max_freq"), "3500000\n").unwrap();
         }
         assert_eq!(
-            FrequencyReader::default().sample(&root, &online, Instant::now()),
-            [CpuFrequency { cpu: CpuId(0), khz: 3_400_000 }]
+            FrequencyReader::default().sample(&root, &online, (Instant::now(), 7_900_000_000)),
+            [CpuFrequency { cpu: CpuId(0), khz: 3_400_000, max_khz: 3_500_000, read_s: 7 }]
         );
     }
 
@@ -142,7 +171,7 @@ mod tests {
         let begin = Instant::now();
         // Hours apart, so that the time that a reading takes has no effect.
         let mut sample = |hour: u64, online: &[(CpuId, CpuTimes)]| -> Vec<u32> {
-            let frequencies = reader.sample(&root, online, begin + Duration::from_secs(3600 * hour));
+            let frequencies = reader.sample(&root, online, (begin + Duration::from_secs(3600 * hour), 0));
             frequencies.iter().map(|frequency| frequency.khz).collect()
         };
         write(1);

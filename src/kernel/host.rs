@@ -9,7 +9,7 @@ use procfs::process::Status;
 use super::cpu::parse_boot_time;
 use super::fields::{lines, parse_single_line, parse_single_u64, parse_u32, parse_u64, words};
 use super::mounts::{self, Mount};
-use super::root::Root;
+use super::root::{FileHandle, Root};
 use crate::ids::CpuId;
 use crate::ids::cpu_list::parse_cpu_list;
 use crate::sample::host::{CpuTopology, Host, Privilege};
@@ -38,7 +38,19 @@ pub fn read(root: &Root) -> Host {
         ticks_per_second: sysconf_value(SysconfVar::CLK_TCK).unwrap_or(100),
         topology: topology(root),
         privilege: privilege(root),
+        has_hypervisor: has_hypervisor(root),
     }
+}
+
+/// Bytes of /proc/cpuinfo in which the first CPU has its flags: the whole file is a kilobyte for each CPU.
+const CPUINFO_PREFIX: usize = 4096;
+
+/// The flag `hypervisor` of the first CPU (x86): CPUID says that this is a virtual machine.
+fn has_hypervisor(root: &Root) -> Option<bool> {
+    let mut start = [0; CPUINFO_PREFIX];
+    let length = FileHandle::new("proc/cpuinfo").read_prefix(root, &mut start).ok()?;
+    let flags = lines(start.get(..length)?).find(|line| line.starts_with(b"flags"))?;
+    Some(words(flags).any(|word| word == b"hypervisor"))
 }
 
 /// What this user may read; it can change while the program runs (a remount of /proc, a sysctl).
@@ -146,6 +158,21 @@ fn numa_nodes(root: &Root) -> Vec<(u32, Vec<RangeInclusive<u32>>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_virtual_machine_has_the_flag_of_its_hypervisor() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = Root::at_directory(tree.path().to_owned());
+        assert_eq!(has_hypervisor(&root), None);
+        std::fs::create_dir(tree.path().join("proc")).unwrap();
+        let found = |text: &str| {
+            std::fs::write(tree.path().join("proc/cpuinfo"), text).unwrap();
+            has_hypervisor(&root)
+        };
+        assert_eq!(found("processor\t: 0\nflags\t\t: fpu vme hypervisor lahf_lm\nbugs\t\t:\n"), Some(true));
+        assert_eq!(found("processor\t: 0\nflags\t\t: fpu vme lahf_lm\n"), Some(false));
+        assert_eq!(found("processor\t: 0\nFeatures\t: fp asimd\n"), None);
+    }
 
     #[test]
     fn the_bounding_set_is_that_of_the_kernel() {

@@ -1,8 +1,9 @@
 //! Reads /proc/meminfo and /proc/vmstat, each field by its name: kernels differ in which fields they have.
 
-use super::fields::{lines, parse_u64, words};
+use super::fields::{lines, parse_u32, parse_u64, words};
 use super::root::{FileHandle, Root};
-use crate::sample::memory::Memory;
+use crate::sample::memory::{Memory, MemoryNode};
+use crate::sample::pressure::Pressure;
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
@@ -33,6 +34,48 @@ impl MemoryReader {
         }
         if memory == Memory::default() { Err(meminfo.err().unwrap_or(Absent::Malformed)) } else { Ok(memory) }
     }
+}
+
+/// PSI memory (avg10, per cent) from which the nodes are read: below the threshold of memory-pressure, since the average lags behind.
+const MIN_NODE_PRESSURE: f32 = 5.0;
+
+/// Nodes that are read.
+const MAX_NODES: usize = 64;
+
+/// The NUMA nodes while tasks wait for memory; empty otherwise, and with a single node.
+pub fn nodes_under_pressure(root: &Root, pressure: &Pressure) -> Vec<MemoryNode> {
+    let some = pressure.memory.ok().and_then(|stall| stall.some);
+    if some.is_some_and(|line| line.avg10 >= MIN_NODE_PRESSURE) { read_nodes(root) } else { Vec::new() }
+}
+
+fn read_nodes(root: &Root) -> Vec<MemoryNode> {
+    let directory = "sys/devices/system/node";
+    let entries = root.list_directory(directory).unwrap_or_default();
+    let number = |entry: &std::ffi::OsString| parse_u32(entry.as_encoded_bytes().strip_prefix(b"node")?);
+    let mut numbers: Vec<u32> = entries.iter().filter_map(number).collect();
+    if numbers.len() < 2 {
+        return Vec::new();
+    }
+    numbers.sort_unstable();
+    let read = |node: u32| parse_node(node, &root.read_once(format!("{directory}/node{node}/meminfo")).ok()?);
+    numbers.into_iter().take(MAX_NODES).filter_map(read).collect()
+}
+
+/// Parses the meminfo of a node: `Node 0 MemTotal:       12345 kB`. `None` without the fields that every kernel has.
+fn parse_node(node: u32, bytes: &[u8]) -> Option<MemoryNode> {
+    let field = |of: &[u8]| {
+        lines(bytes).find_map(|line| {
+            let mut words = words(line).skip(2);
+            (words.next() == Some(of)).then(|| parse_u64(words.next()?)).flatten()
+        })
+    };
+    Some(MemoryNode {
+        node,
+        total_kb: field(b"MemTotal:")?,
+        free_kb: field(b"MemFree:")?,
+        file_kb: field(b"Active(file):")?.saturating_add(field(b"Inactive(file):")?),
+        slab_reclaimable_kb: field(b"SReclaimable:").unwrap_or(0),
+    })
 }
 
 /// Parses /proc/meminfo: `MemTotal:       12345 kB`. A line in another unit is left out.
@@ -146,5 +189,41 @@ impl ZoneSum {
 
     fn total(&self) -> Option<Counter> {
         self.sum.filter(|_| self.is_complete && !self.is_invalid).map(Counter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::pressure::{Stall, StallLine};
+
+    #[test]
+    fn nodes_are_read_only_while_tasks_wait_for_memory() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = Root::at_directory(tree.path().to_owned());
+        let put = |node: &str, text: &str| {
+            let directory = tree.path().join("sys/devices/system/node").join(node);
+            std::fs::create_dir_all(&directory).unwrap();
+            std::fs::write(directory.join("meminfo"), text).unwrap();
+        };
+        put(
+            "node0",
+            "Node 0 MemTotal: 1000 kB\nNode 0 MemFree: 10 kB\nNode 0 Active(file): 3 kB\nNode 0 Inactive(file): 4 kB\n",
+        );
+        let waiting = |avg10: f32| {
+            let line = StallLine { avg10, ..StallLine::default() };
+            let memory = Ok(Stall { some: Some(line), full: None });
+            nodes_under_pressure(&root, &Pressure { memory, ..Pressure::absent(Absent::NotRead) })
+        };
+        assert_eq!(waiting(50.0), [], "a single node");
+        put("node1", "Node 1 MemTotal: 1000 kB\nNode 1 MemFree: 900 kB\n");
+        put(
+            "node2",
+            "Node 2 MemTotal: 2 kB\nNode 2 MemFree: 1 kB\nNode 2 Active(file): 0 kB\nNode 2 Inactive(file): 0 kB\nNode 2 SReclaimable: 1 kB\n",
+        );
+        let full = MemoryNode { node: 0, total_kb: 1000, free_kb: 10, file_kb: 7, slab_reclaimable_kb: 0 };
+        let small = MemoryNode { node: 2, total_kb: 2, free_kb: 1, file_kb: 0, slab_reclaimable_kb: 1 };
+        assert_eq!(waiting(50.0), [full, small], "one that is damaged is left out");
+        assert_eq!(waiting(4.0), []);
     }
 }

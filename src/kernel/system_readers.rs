@@ -28,11 +28,13 @@ impl SystemReaders {
         let mut sample = Sample::empty(clock.now());
         sample.cpu = self.cpu.sample(root);
         if let Ok(cpu) = &sample.cpu {
-            sample.cpu_frequencies = self.cpu_frequency.sample(root, &cpu.cpus, std::time::Instant::now());
+            let now = (std::time::Instant::now(), sample.at.boottime_ns);
+            sample.cpu_frequencies = self.cpu_frequency.sample(root, &cpu.cpus, now);
         }
         sample.load = self.cpu.load(root);
         sample.pressure = self.pressure.sample(root);
         sample.memory = self.memory.sample(root);
+        sample.memory_nodes = memory::nodes_under_pressure(root, &sample.pressure);
         sample.read_delays.disks_us = clock.read_delay_us(sample.at);
         sample.disks = self.disk.sample(root);
         sample.block_io = self.block_latencies.read(sample.disks.as_deref().unwrap_or_default(), sample.at.boottime_ns);

@@ -43,6 +43,10 @@ pub struct CpuTimes {
 pub struct CpuFrequency {
     pub cpu: CpuId,
     pub khz: u32,
+    /// cpuinfo_max_freq; 0 where it is not known
+    pub max_khz: u32,
+    /// CLOCK_BOOTTIME of that reading in whole seconds; 0 in recordings of earlier versions
+    pub read_s: u32,
 }
 
 /// /proc/loadavg.

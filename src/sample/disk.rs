@@ -79,6 +79,12 @@ pub struct DiskFacts {
     /// dm/suspended: requests wait until the device is resumed, and are not in flight; `None` for other devices
     #[serde(default)]
     pub suspended: Option<bool>,
+    /// device/timeout: seconds after which the SCSI layer aborts a request; `None` for other devices
+    #[serde(default)]
+    pub timeout_s: Option<u64>,
+    /// md/sync_action: idle, check, resync, recover, repair, reshape; `None` for other devices
+    #[serde(default)]
+    pub sync_action: Option<Name>,
 }
 
 /// Kind of request to a device.

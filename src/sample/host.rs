@@ -26,6 +26,10 @@ pub struct Host {
     pub topology: Vec<CpuTopology>,
     /// What the user that takes samples may read.
     pub privilege: Privilege,
+    /// Whether the first CPU of /proc/cpuinfo has the flag `hypervisor`; `None` where it has no flags (not x86), and in recordings of
+    /// earlier versions.
+    #[serde(default)]
+    pub has_hypervisor: Option<bool>,
 }
 
 impl Host {

@@ -2,6 +2,20 @@
 
 use crate::units::Counter;
 
+/// A NUMA node, from its `meminfo`; gauges in kB of 1024 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryNode {
+    pub node: u32,
+    /// `MemTotal`
+    pub total_kb: u64,
+    /// `MemFree`
+    pub free_kb: u64,
+    /// `Active(file)` + `Inactive(file)`
+    pub file_kb: u64,
+    /// `SReclaimable`; since Linux 4.20, else 0
+    pub slab_reclaimable_kb: u64,
+}
+
 /// Gauges are in kB of 1024 bytes, counters in events, pages or kB. A field that this kernel does not have is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {

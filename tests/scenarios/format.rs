@@ -10,7 +10,7 @@ use serde::Deserialize;
 use stalltop::findings::Kind;
 
 pub use expect::{Expect, Figure};
-pub use host::{Cgroup, Container, Core, Disk, IoLimit, Limit, Memory, Operation, Pressure, Shares, Weight};
+pub use host::{Cgroup, Container, Core, Disk, Frequency, IoLimit, Limit, Memory, Operation, Pressure, Shares, Weight};
 pub use network::{Listen, Namespace, Nic, Peer, Softnet, Tcp, Udp, UdpSocket, UnixSender, Waiting};
 pub use tasks::{Exit, Holder, OwnerPeer, Process, Queue};
 
@@ -31,6 +31,8 @@ pub struct Case {
     /// The processes of other users are hidden
     #[serde(default)]
     pub hidepid: bool,
+    /// Whether it is a virtual machine
+    pub hypervisor: Option<bool>,
     pub phase: Vec<Phase>,
 }
 
@@ -84,6 +86,7 @@ pub struct Phase {
     #[serde(default)]
     pub container: Vec<Container>,
     pub memory: Option<Memory>,
+    pub frequency: Option<Frequency>,
     /// Per cent of the time
     #[serde(default)]
     pub pressure: Pressure,

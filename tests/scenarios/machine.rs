@@ -13,12 +13,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use owners::{add_owners, add_socket_waiters};
+use stalltop::ids::CpuId;
 use stalltop::sample::cgroup::owner::ContainerRuntime;
 use stalltop::sample::cgroup::{CgroupWeight, ContainerName};
-use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
+use stalltop::sample::cpu::{Cpu, CpuFrequency, CpuTimes, Load};
 use stalltop::sample::host::{Host, Privilege};
 use stalltop::sample::limits::Limits;
-use stalltop::sample::memory::Memory;
+use stalltop::sample::memory::{Memory, MemoryNode};
 use stalltop::sample::network::remote_hosts::RemoteHosts;
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::waits::{SubSample, Waits};
@@ -44,6 +45,7 @@ pub struct Machine {
     monotonic_ns: u64,
     cpus: u32,
     hidepid: bool,
+    hypervisor: Option<bool>,
     samples: u32,
     /// The last scan of the connections
     peers: Option<RemoteHosts>,
@@ -51,8 +53,15 @@ pub struct Machine {
 
 impl Machine {
     pub fn new(case: &Case) -> Machine {
-        let &Case { cpus, hidepid, .. } = case;
-        Machine { cpus, hidepid, boottime_ns: 1_000_000_000_000, monotonic_ns: 1_000_000_000_000, ..Machine::default() }
+        let &Case { cpus, hidepid, hypervisor, .. } = case;
+        Machine {
+            cpus,
+            hidepid,
+            hypervisor,
+            boottime_ns: 1_000_000_000_000,
+            monotonic_ns: 1_000_000_000_000,
+            ..Machine::default()
+        }
     }
 
     pub fn host(&self) -> Arc<Host> {
@@ -65,6 +74,7 @@ impl Machine {
                 delay_accounting: Ok(false),
                 hidepid: self.hidepid,
             },
+            has_hypervisor: self.hypervisor,
             ..synthetic::host()
         })
     }
@@ -156,7 +166,19 @@ impl Machine {
         sample.pressure.cpu = stall("cpu");
         sample.pressure.io = stall("io");
         sample.pressure.memory = stall("memory");
+        if let Some(format::Frequency { mhz, max_mhz, age_seconds }) = phase.frequency {
+            let read_s = u32::try_from(self.boottime_ns / 1_000_000_000).unwrap() - age_seconds;
+            let row = |cpu| CpuFrequency { cpu: CpuId(cpu), khz: mhz * 1000, max_khz: max_mhz * 1000, read_s };
+            sample.cpu_frequencies = (0..self.cpus).map(row).collect();
+        }
         if let Some(memory) = &phase.memory {
+            let node = |(node, &(total, free)): (usize, &(u64, u64))| MemoryNode {
+                node: u32::try_from(node).unwrap(),
+                total_kb: total * 1024,
+                free_kb: free * 1024,
+                ..MemoryNode::default()
+            };
+            sample.memory_nodes = memory.nodes_mib.iter().enumerate().map(node).collect();
             sample.memory = Ok(Memory {
                 total_kb: Some(memory.total_mib * 1024),
                 available_kb: Some(memory.available_mib * 1024),

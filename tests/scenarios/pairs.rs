@@ -62,7 +62,7 @@ fn is_eligible(case: &Case) -> bool {
     let raises = phase.expect.finding.iter().any(|finding| finding.severity > Severity::Note);
     // The owners of sockets have the same pids in all scenarios.
     let owns_sockets = phase.process.iter().any(|process| SOCKET_OWNERS.contains(&process.pid));
-    !case.hidepid && !bound && !counted && constant && !kills && !owns_sockets && raises
+    !case.hidepid && case.hypervisor.is_none() && !bound && !counted && constant && !kills && !owns_sockets && raises
 }
 
 /// Whether no figure of the host is in both.
@@ -88,6 +88,7 @@ fn are_compatible(a: &Phase, b: &Phase) -> bool {
         (!a.softnet.is_empty(), !b.softnet.is_empty()),
         (!a.limit.is_empty(), !b.limit.is_empty()),
         (a.memory.is_some(), b.memory.is_some()),
+        (a.frequency.is_some(), b.frequency.is_some()),
         (has_peer(a), has_peer(b)),
         // Their blocked threads are one figure of the host: different causes only.
         (is_blocked(a), is_blocked(b)),
@@ -120,6 +121,7 @@ fn merged(a: &Phase, b: &Phase) -> Phase {
     both.udp = both.udp.or(b.udp);
     both.listen = both.listen.or(b.listen);
     both.memory = both.memory.or(b.memory);
+    both.frequency = both.frequency.or(b.frequency);
     both.pressure.cpu = both.pressure.cpu.max(b.pressure.cpu);
     both.pressure.io = both.pressure.io.max(b.pressure.io);
     both.pressure.memory = both.pressure.memory.max(b.pressure.memory);

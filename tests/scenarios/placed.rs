@@ -45,7 +45,7 @@ pub fn placed(case: &Case, first_cpu: u32, cpus: u32, is_second: bool) -> Case {
             .flat_map(|group| std::iter::once(&mut group.path).chain(group.io.iter_mut().map(|io| &mut io.disk)))
             .for_each(rename);
     }
-    Case { title: case.title.clone(), must_not_raise: None, cpus, hidepid: false, phase: vec![phase] }
+    Case { title: case.title.clone(), must_not_raise: None, cpus, hidepid: false, hypervisor: None, phase: vec![phase] }
 }
 
 /// Difference between run time and ticks of a CPU that is no statement of the scenario.

@@ -44,6 +44,7 @@ pub fn host() -> Host {
         ticks_per_second: 100,
         topology: Vec::new(),
         privilege: Privilege { effective_uid: 0, has_cap_sys_ptrace: true, delay_accounting: Ok(false), hidepid: false },
+        has_hypervisor: None,
     }
 }
 

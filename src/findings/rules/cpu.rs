@@ -3,6 +3,7 @@
 pub mod affinity;
 pub mod cgroup_weight;
 pub mod clauses;
+pub mod clock_rate;
 pub mod cpu_saturated;
 pub mod cpu_stolen;
 pub mod cpu_throttled;

@@ -258,19 +258,27 @@ const MIN_REQUEST_BYTES: u64 = 512;
 /// How many requests of a process that read and wrote so many bytes may be in flight on average: of the reads and of the writes of each
 /// device the share that they can be of those completed; if it wrote, all flushes; and all that have not completed.
 fn most_in_flight(read_bytes: u64, write_bytes: u64, disks: &[DiskSpan]) -> f64 {
-    let share = |bytes: u64, completed: u64| {
-        Ratio::new(bytes.div_ceil(MIN_REQUEST_BYTES) as f64, completed as f64).map_or(1.0, |share| share.0.min(1.0))
-    };
     let of_disk = |disk: &DiskSpan| {
         let of_operation = |(operation, span): (Operation, &OpSpan)| {
             let bytes = if operation == Operation::Read { read_bytes } else { write_bytes };
-            let share = if operation == Operation::Flush { share(bytes, 1) } else { share(bytes, span.completed) };
+            let share =
+                if operation == Operation::Flush { request_share(bytes, 1) } else { request_share(bytes, span.completed) };
             span.concurrency * share
         };
         let completed: f64 = disk.operations().map(|(_, span)| span.concurrency).sum();
         disk.operations().map(of_operation).sum::<f64>() + (f64::from(disk.in_flight) - completed).max(0.0)
     };
     if read_bytes == 0 && write_bytes == 0 { 0.0 } else { disks.iter().map(of_disk).sum() }
+}
+
+/// How many of the reads of a device may be, on average, those of a process that read so many bytes.
+pub fn most_reads_in_flight(read_bytes: u64, disk: &DiskSpan) -> f64 {
+    disk.reads.concurrency * request_share(read_bytes, disk.reads.completed)
+}
+
+/// The share of completed requests that requests of so many bytes can be.
+fn request_share(bytes: u64, completed: u64) -> f64 {
+    Ratio::new(bytes.div_ceil(MIN_REQUEST_BYTES) as f64, completed as f64).map_or(1.0, |share| share.0.min(1.0))
 }
 
 /// The share of the threads of a group that sleep in `io_getevents` or `io_uring_enter` which may wait for requests: not more than

@@ -20,6 +20,7 @@ pub fn read(root: &Root, id: DiskId, name: &[u8], mounted: &MountPoints) -> Disk
     };
     let mut text = |file: &str| device.read(file).ok().and_then(parse_single_line);
     let model = text("device/model");
+    let sync_action = text("md/sync_action");
     let serial = ["device/serial", "serial", "wwid", "device/wwid", "dm/uuid", "md/uuid"].into_iter().find_map(&mut text);
     let backing_file = text("loop/backing_file");
     let mut slaves = list_slaves(&mut device);
@@ -41,6 +42,8 @@ pub fn read(root: &Root, id: DiskId, name: &[u8], mounted: &MountPoints) -> Disk
         mount_points: mounted.of_devices([id].into_iter().chain(partitions.iter().copied())),
         partitions,
         suspended: device.read("dm/suspended").ok().and_then(parse_single_u64).map(|value| value != 0),
+        timeout_s: device.read("device/timeout").ok().and_then(parse_single_u64),
+        sync_action,
     }
 }
 

@@ -63,6 +63,10 @@ struct DiskFactsMessage {
     path: Option<Vec<u8>>,
     #[prost(bool, optional, tag = "11")]
     suspended: Option<bool>,
+    #[prost(uint64, optional, tag = "12")]
+    timeout_s: Option<u64>,
+    #[prost(bytes = "vec", optional, tag = "13")]
+    sync_action: Option<Vec<u8>>,
 }
 
 fn encode_disk(facts: &DiskFacts) -> Vec<u8> {
@@ -79,6 +83,8 @@ fn encode_disk(facts: &DiskFacts) -> Vec<u8> {
         mounts: facts.mount_points.iter().map(bytes).collect(),
         path: facts.sysfs_path.as_ref().map(bytes),
         suspended: facts.suspended,
+        timeout_s: facts.timeout_s,
+        sync_action: facts.sync_action.as_ref().map(bytes),
     }
     .encode_to_vec()
 }
@@ -100,6 +106,8 @@ fn decode_disk(bytes: &[u8]) -> Result<DiskFacts, Malformed> {
         mount_points: message.mounts.iter().map(|mount| Name::from(mount.as_slice())).collect(),
         sysfs_path: message.path.as_deref().map(Name::from),
         suspended: message.suspended,
+        timeout_s: message.timeout_s,
+        sync_action: message.sync_action.as_deref().map(Name::from),
     })
 }
 
@@ -269,6 +277,8 @@ pub struct HostMessage {
     delay_accounting: Option<NumberMessage>,
     #[prost(bool, tag = "12")]
     hidepid: bool,
+    #[prost(bool, optional, tag = "13")]
+    has_hypervisor: Option<bool>,
 }
 
 impl HostMessage {
@@ -286,6 +296,7 @@ impl HostMessage {
             sees_other_users: host.privilege.has_cap_sys_ptrace,
             delay_accounting: number(host.privilege.delay_accounting.map(u64::from)),
             hidepid: host.privilege.hidepid,
+            has_hypervisor: host.has_hypervisor,
         }
     }
 
@@ -310,6 +321,7 @@ impl HostMessage {
                 delay_accounting: reading(self.delay_accounting).map(|on| on != 0),
                 hidepid: self.hidepid,
             },
+            has_hypervisor: self.has_hypervisor,
         }
     }
 }

@@ -164,6 +164,7 @@ impl Meta {
             ticks_per_second: 100,
             topology: Vec::new(),
             privilege,
+            has_hypervisor: None,
         };
         Meta { version: String::new(), host, interval: Duration::ZERO, redaction: Redaction::Nothing, absent: Vec::new() }
     }

@@ -19,6 +19,7 @@ use crate::sample::delays::TaskDelays;
 use crate::sample::disk::Disk;
 use crate::sample::exits::ExitedTasks;
 use crate::sample::limits::Limit;
+use crate::sample::memory::MemoryNode;
 use crate::sample::network::namespaces::{NamespaceNic, NetworkNamespace};
 use crate::sample::network::remote_hosts::RemoteHost;
 use crate::sample::network::unix_senders::UnixSenders;
@@ -68,6 +69,7 @@ columns! { Sample: 512 {
     stacks,
     block_io,
     user_stacks,
+    memory_nodes,
 } not recorded { context_switches = Err(Absent::NotRead) } }
 
 columns! { ReadDelays: 4 { disks_us, nics_us, cgroups_us, network_namespaces_us } }
@@ -172,6 +174,7 @@ pub const LISTS: &[List] = lists! {
     68 "run times of threads": RunTime, keys 4, steps 6, |s| s.tasks.as_ref().map(|tasks| &tasks.run_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.run_times);
     63 "latencies of block requests": LatencyBucket, keys 4, steps 4, |s| s.block_io.as_ref().map(|io| &io.buckets), |s| s.block_io.as_mut().map(|io| &mut io.buckets);
     55 "CPU frequencies": CpuFrequency, keys 1, steps 1, |s| Ok(&s.cpu_frequencies), |s| Ok(&mut s.cpu_frequencies);
+    57 "memory of NUMA nodes": MemoryNode, keys 1, steps 1, |s| Ok(&s.memory_nodes), |s| Ok(&mut s.memory_nodes);
     62 "kernel stacks of stuck threads": ThreadStack, keys 3, steps 3, |s| s.stacks.as_ref(), |s| s.stacks.as_mut();
     65 "user stacks of stuck threads": UserStack, keys 3, steps 3, |s| s.user_stacks.as_ref(), |s| s.user_stacks.as_mut();
 };

@@ -9,6 +9,7 @@ use stalltop::sample::cgroup::CgroupWeight;
 use stalltop::sample::cpu::{Cpu, CpuFrequency, Load};
 use stalltop::sample::exits::{Exits, UnlistedExits};
 use stalltop::sample::limits::Limits;
+use stalltop::sample::memory::MemoryNode;
 use stalltop::sample::network::namespaces::{NamespaceNic, NetworkNamespaces};
 use stalltop::sample::operations::Operations;
 use stalltop::sample::pressure::Pressure;
@@ -55,7 +56,14 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         delays: d.reading(|d| d.list(3, task_delays)),
         stacks: d.reading(|d| d.list(3, |d| ThreadStack { task: task(d), kernel: d.reading(Dice::name) })),
         user_stacks: d.reading(|d| d.list(3, |d| UserStack { task: task(d), functions: d.reading(Dice::name) })),
-        cpu_frequencies: d.list(3, |d| CpuFrequency { cpu: CpuId(d.u32()), khz: d.u32() }),
+        memory_nodes: d.list(3, |d| MemoryNode {
+            node: d.u32(),
+            total_kb: d.u64(),
+            free_kb: d.u64(),
+            file_kb: d.u64(),
+            slab_reclaimable_kb: d.u64(),
+        }),
+        cpu_frequencies: d.list(3, |d| CpuFrequency { cpu: CpuId(d.u32()), khz: d.u32(), max_khz: d.u32(), read_s: d.u32() }),
         cgroup_weights: d.list(3, |d| CgroupWeight { id: cgroup(d).id, weight: d.u64() }),
         read_delays: ReadDelays { disks_us: d.u32(), nics_us: d.u32(), cgroups_us: d.u32(), network_namespaces_us: d.u32() },
         container_names: d.list(3, container_name),

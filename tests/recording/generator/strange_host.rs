@@ -92,6 +92,8 @@ pub fn disk(d: &mut Dice) -> Disk {
             partitions: d.list(3, disk_id),
             mount_points: d.list(3, Dice::name),
             suspended: d.maybe(Dice::bool),
+            timeout_s: d.maybe(Dice::u64),
+            sync_action: d.maybe(Dice::name),
         }),
         reads: operations(d),
         writes: operations(d),

@@ -33,6 +33,10 @@ pub struct Disk {
     pub serial: Option<String>,
     /// Whether a device of the device mapper is suspended
     pub suspended: Option<bool>,
+    /// Seconds after which a request is aborted
+    pub timeout: Option<u64>,
+    /// What md does beside the requests: check, recover
+    pub sync_action: Option<String>,
     #[serde(default)]
     pub stands_on: Vec<String>,
     pub reads: Option<Operation>,
@@ -80,6 +84,19 @@ pub struct Memory {
     pub major_faults: f64,
     /// In the first interval of the phase only
     pub oom_kills: u64,
+    /// Total and free memory of each NUMA node, where they are read
+    pub nodes_mib: Vec<(u64, u64)>,
+}
+
+/// The clock rate of all CPUs
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Frequency {
+    pub mhz: u32,
+    pub max_mhz: u32,
+    /// Age of the reading at each sample
+    #[serde(default)]
+    pub age_seconds: u32,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

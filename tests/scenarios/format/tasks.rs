@@ -68,6 +68,8 @@ pub struct Process {
     pub allowed: Option<String>,
     #[serde(default)]
     pub major_faults: f64,
+    /// KB per second that it reads from storage
+    pub read_kb: Option<f64>,
     #[serde(default)]
     pub kernel_thread: bool,
     /// Timeslices of each of its threads before the first phase

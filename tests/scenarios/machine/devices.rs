@@ -30,6 +30,8 @@ impl Machine {
                 rotational: disk.rotational,
                 serial: disk.serial.as_deref().map(Name::from),
                 suspended: disk.suspended,
+                timeout_s: disk.timeout,
+                sync_action: disk.sync_action.as_deref().map(Name::from),
                 slaves: disk.stands_on.iter().map(|below| disk_id(phase, below)).collect(),
                 ..DiskFacts::default()
             })

@@ -21,6 +21,7 @@ impl Machine {
                 self.add(&format!("task {pid} run"), process.cpu * seconds * 1e9);
                 self.add(&format!("task {pid} system"), process.system * seconds * TICKS);
                 self.add(&format!("task {pid} user"), (process.cpu - process.system) * seconds * TICKS);
+                self.add(&format!("task {pid} read"), process.read_kb.unwrap_or(0.0) * 1024.0 * seconds);
                 self.add(&format!("task {pid} ended"), process.ended * seconds * TICKS);
                 self.add(&format!("task {pid} delay"), process.run_queue * seconds * 1e9);
                 self.add(&format!("task {pid} major"), process.major_faults * seconds);

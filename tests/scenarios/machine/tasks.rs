@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use stalltop::ids::GroupId;
 use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits};
-use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Scheduling, TaskState, Tasks};
+use stalltop::sample::task::{
+    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Scheduling, TaskIo, TaskState, Tasks,
+};
 use stalltop::sample::waits::BlockedWait;
 use stalltop::sample::{Absent, Name};
 use stalltop::units::Counter;
@@ -87,7 +89,8 @@ impl Machine {
                     Some(ChildrenCpuTime { user_ticks: self.read(&format!("task {pid} ended")), system_ticks: Counter(0) });
                 row.major_faults = self.read(&format!("task {pid} major"));
                 row.resident_pages = 100;
-                row.io = Err(Absent::NotRead);
+                let io = |_| TaskIo { read_bytes: self.read(&format!("task {pid} read")), ..TaskIo::default() };
+                row.io = process.read_kb.map(io).ok_or(Absent::NotRead);
             })
             .build()
     }

@@ -57,7 +57,7 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
 };
 
 /// Share of the busy time that must be system time so that cpu-saturated names the lock. docs/metrics.md, "Fixed thresholds".
-const MIN_SYSTEM_SHARE: f64 = 0.25;
+pub const MIN_SYSTEM_SHARE: f64 = 0.25;
 
 /// Groups and operations that a sentence lists at most.
 const MAX_LISTED: usize = 3;

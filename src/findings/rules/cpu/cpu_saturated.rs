@@ -1,13 +1,15 @@
 //! Rule cpu-saturated: more runnable threads than CPUs, on the host or on the CPUs of an affinity mask; a note where all CPUs are used
 //! without a queue.
 
+use crate::findings::causes::DOMINANT_SHARE;
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{cpus, percent, plural, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional};
-use crate::findings::rules::blocked_tasks::kernel_lock_contention::kernel_lock_clause;
+use crate::findings::rules::blocked_tasks::kernel_lock_contention::{MIN_SYSTEM_SHARE, kernel_lock_clause};
 use crate::findings::rules::cpu::affinity::affinity_saturated;
 use crate::findings::rules::cpu::clauses::{cpu_users_clause, list_top_cpu_users};
+use crate::findings::rules::cpu::clock_rate::clock_rate_clause;
 use crate::findings::rules::cpu::free_cpus::FreeCpus;
 use crate::findings::rules::cpu::frequent_switches::switching_clause;
 use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
@@ -44,7 +46,8 @@ pub const CPU_SATURATED: Rule = Rule {
                value, nice values of the threads that run that are lower by 5 or more, or its affinity. A process that wakes up by timers at least 10,000 times per second, or calls sched_yield in \
                a loop, is named, and so is a lock of the kernel for which more threads than CPUs wait while the CPUs are full of system time. \
                A note also without a queue: CPUs at least 90 % busy, neither steal nor work at low priority, with any nice value above 0 or of cgroups of \
-               low CPU weight counted, and no CPU free for another thread (saturated-thread). \
+               low CPU weight counted, and no CPU free for another thread (saturated-thread); a warning if at least half of the busy time is system time. \
+               System time is said from a quarter of the busy time on, the clock rate of the busy CPUs where it is below half of the highest one (cpuinfo_max_freq). \
                Run-queue waits of tasks that no scan found are not known: the number of threads is a lower bound then. PSI cpu and run delay alone do not raise it: a task throttled by its quota shows both on an idle host.",
     caveats: "A compile or another batch job that is meant to use the whole host. With as many threads as CPUs it waits for none: that is a note.",
     next_steps: &[
@@ -80,6 +83,19 @@ fn low_weight_work(context: &RuleContext, cpu: &CpuSpan, normal: f64, limit: f64
     let inside = run_queue_waits_beyond_quota(context, |thread| !is_low_priority(thread) && is_inside(thread));
     let is_alone = normal - inside < limit && uses_most(context, cpu, |thread| is_low_priority(thread) || is_inside(thread));
     if is_alone { groups.describe_top(context) } else { None }
+}
+
+/// System time, as a share of the busy time.
+fn system_share(cpu: &CpuSpan) -> f64 {
+    if cpu.busy() > 0.0 { cpu.total.system / cpu.busy() } else { 0.0 }
+}
+
+/// `; 95.0 % of the used time is system time`; empty where little of it is.
+fn system_clause(cpu: &CpuSpan) -> String {
+    match system_share(cpu) {
+        share if share >= MIN_SYSTEM_SHARE => format!("; {} of the used time is system time", percent(share)),
+        _ => String::new(),
+    }
 }
 
 /// Whether tasks that no scan found, whose run-queue waits are not known, used a significant part of the CPUs.
@@ -130,13 +146,15 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
     };
     let locks = kernel_lock_clause(context, None).unwrap_or_default();
     let sentence = format!(
-        "CPUs {} used{work}{stolen}: {}{} runnable threads for {}, {} of them wait{most}{starved}{}{locks}",
+        "CPUs {} used{work}{stolen}: {}{} runnable threads for {}, {} of them wait{}{most}{starved}{}{locks}{}",
         percent(taken),
         if has_unseen_tasks(context) { "at least " } else { "" },
         significant_digits(wanted),
         cpus(context.interval.online_cpus()),
         significant_digits(waiting),
+        system_clause(cpu),
         switching_clause(context, None),
+        clock_rate_clause(context, cpu, |_| true),
     );
     let chain = evidence_chain(
         [
@@ -166,6 +184,7 @@ fn host_saturated(context: &RuleContext) -> Option<Candidate> {
         sentence,
         evidence: [
             evidence_number("busy_ratio", cpu.busy()),
+            evidence_number("system_ratio", cpu.total.system),
             evidence_number("steal_ratio", cpu.total.steal),
             evidence_number("waiting_threads", waiting),
             evidence_number("runnable_threads", wanted),
@@ -215,9 +234,15 @@ fn used_without_queue(context: &RuleContext) -> Option<Candidate> {
         Some(low) => format!("; {} at low priority waiting", plural(low, "thread", "threads")),
         None => String::new(),
     };
-    let sentence = format!("{used}, {queue}{}{low_queue}", cpu_users_clause(&list_top_cpu_users(context)));
+    let sentence = format!(
+        "{used}, {queue}{}{}{low_queue}{}",
+        system_clause(cpu),
+        cpu_users_clause(&list_top_cpu_users(context)),
+        clock_rate_clause(context, cpu, |_| true),
+    );
     Some(Candidate {
-        severity: Severity::Note,
+        // The kernel works in place of the programs.
+        severity: if system_share(cpu) >= DOMINANT_SHARE { Severity::Warning } else { Severity::Note },
         subject: Subject::Host,
         value: busy,
         threshold: thresholds.cpu_busy_ratio,
@@ -225,6 +250,7 @@ fn used_without_queue(context: &RuleContext) -> Option<Candidate> {
         sentence,
         evidence: vec![
             evidence_number("busy_ratio", busy),
+            evidence_number("system_ratio", cpu.total.system),
             evidence_number("steal_ratio", cpu.total.steal),
             evidence_number("waiting_threads", waiting),
             evidence_optional("background_waiting_threads", low_priority),

@@ -7,7 +7,8 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::cpu::clauses::{cpu_users_clause, list_top_cpu_users};
 use crate::interval::cpu::{CpuSpan, CpuUsage};
-use crate::interval::cpu_accounting::MIN_DIFFERENCE_CPUS;
+use crate::interval::cpu_accounting::{MIN_DIFFERENCE_CPUS, MIN_TICKS_PER_SECOND};
+use crate::interval::task::ThreadSpan;
 
 pub const HIDDEN_CPU: Rule = Rule {
     kind: Kind::HiddenCpu,
@@ -21,7 +22,9 @@ pub const HIDDEN_CPU: Rule = Rule {
                between the two readings nor chance (4 standard deviations of sampling at 100 ticks per second) explains. A CPU \
                is named if the threads that stayed on it ran more than its ticks show. Ticks above run time count only if \
                the fields of /proc/stat add up to more than the elapsed time: that is how the tick samples, and at most a \
-               note. Less than a quarter of a CPU is a note, too.",
+               note. Less than a quarter of a CPU is a note, too. Work that hides gives up its CPU once a tick: on a virtual machine \
+               without steal since boot, time with fewer timeslices than 100 per second and hidden CPU was taken by the hypervisor \
+               (VMware, Hyper-V: CPU ready time); with more, either is possible.",
     caveats: "Work that is woken by a timer of the tick itself is hidden like this without intent. On a virtual machine \
               whose hypervisor does not report steal, run time includes stolen time.",
     next_steps: &[
@@ -67,6 +70,17 @@ fn hidden_cpu(context: &RuleContext) -> Vec<Candidate> {
 fn hidden_on_cpu(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candidate {
     let shares = &core.shares;
     let (top_name, label) = top_thread_label(context, core);
+    let switches = timeslices(context, |thread| thread.processor == core.id && !thread.migrated);
+    let cause = cause(context, switches, core.hidden);
+    if cause == Cause::Taken {
+        let sentence = format!(
+            "{} of CPU {}'s time was taken from this virtual machine, while {label} that CPU by the scheduler's count; its hypervisor \
+             reports no steal",
+            percent(core.hidden),
+            core.id.0,
+        );
+        return candidate(context, cpu, Some(core), core.hidden, switches, sentence, top_name);
+    }
     let elsewhere = if shares.unaccounted >= MIN_REPORTED_UNACCOUNTED {
         format!("{} of that CPU's time is in none of its fields", percent(shares.unaccounted))
     } else {
@@ -74,11 +88,49 @@ fn hidden_on_cpu(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candi
     };
     let sentence = format!(
         "{label} CPU {} by the scheduler's count, but /proc/stat saw only {} busy there, and {elsewhere}: it sleeps at the clock \
-         tick; do not trust the percentages of this CPU",
+         tick{}; do not trust the percentages of this CPU",
         core.id.0,
         percent(shares.busy()),
+        cause.alternative(),
     );
-    candidate(context, cpu, Some(core), core.hidden, sentence, top_name)
+    candidate(context, cpu, Some(core), core.hidden, switches, sentence, top_name)
+}
+
+/// Why run time has no ticks.
+#[derive(Clone, Copy, PartialEq)]
+enum Cause {
+    /// The work sleeps at the clock tick.
+    Hides,
+    /// A hypervisor that reports no steal took the CPU: no tick came, and the run time went on.
+    Taken,
+    /// Either of both
+    HidesOrTaken,
+}
+
+impl Cause {
+    fn alternative(self) -> &'static str {
+        if self == Cause::HidesOrTaken { ", or the hypervisor, which reports no steal, took that time" } else { "" }
+    }
+}
+
+/// Work that hides gives up its CPU once a tick: with fewer timeslices, on a virtual machine without steal since boot, the hypervisor
+/// took the CPU.
+fn cause(context: &RuleContext, timeslices: Option<f64>, hidden_cpus: f64) -> Cause {
+    let steal = context.interval.newer.cpu.as_ref().ok().and_then(|cpu| cpu.total.steal_ticks);
+    if context.interval.host.has_hypervisor != Some(true) || steal.is_some_and(|ticks| ticks.0 > 0) {
+        return Cause::Hides;
+    }
+    match timeslices {
+        Some(rate) if rate < hidden_cpus * MIN_TICKS_PER_SECOND => Cause::Taken,
+        _ => Cause::HidesOrTaken,
+    }
+}
+
+/// Timeslices per second of the threads of which `is_meant` holds; `None` if those of one that ran are not known.
+fn timeslices(context: &RuleContext, is_meant: impl Fn(&ThreadSpan) -> bool) -> Option<f64> {
+    let ran = |thread: &&ThreadSpan| thread.cpu.is_none_or(|used| used.0 > 0.0);
+    let threads = &context.interval.tasks.as_ref()?.threads;
+    threads.iter().filter(|thread| is_meant(thread)).filter(ran).map(|thread| thread.timeslices.map(|rate| rate.0)).sum()
 }
 
 /// The thread that ran there most and its share, as the start of the sentence: `cheat (4711) used 77.0 % of`.
@@ -105,15 +157,28 @@ fn hidden_across_cpus(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candida
     } else {
         String::new()
     };
+    // Those of tasks that exited are not known.
+    let has_exited = context.interval.short_lived.as_ref().and_then(|short| short.cpus).is_some_and(|cpus| cpus > 0.0);
+    let switches = timeslices(context, |_| true).filter(|_| !has_exited);
+    let cause = cause(context, switches, gap);
+    if cause == Cause::Taken {
+        let sentence = format!(
+            "{} was taken from this virtual machine, by the scheduler's count of its tasks{explained}; its hypervisor reports no steal{}",
+            cpu_time(gap),
+            cpu_users_clause(&list_top_cpu_users(context)),
+        );
+        return candidate(context, cpu, None, gap, switches, sentence, None);
+    }
     let sentence = format!(
         "tasks used {} by the scheduler's count, but /proc/stat saw only {}: {} of work sleeps at each clock tick and migrates between \
-         CPUs{explained}; do not trust percentages that rest on ticks{}",
+         CPUs{}{explained}; do not trust percentages that rest on ticks{}",
         cpu_time(cpu.scheduler_busy_cpus.unwrap_or(0.0)),
         significant_digits(cpu.tick_busy_cpus),
         cpu_time(gap),
+        cause.alternative(),
         cpu_users_clause(&list_top_cpu_users(context)),
     );
-    candidate(context, cpu, None, gap, sentence, None)
+    candidate(context, cpu, None, gap, switches, sentence, None)
 }
 
 fn double_counted(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candidate {
@@ -138,7 +203,7 @@ fn double_counted(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candidate {
         cpu_time(cpu.tick_busy_cpus.max(cpu.accounting.map_or(0.0, |clocks| clocks.tick_cpus))),
         significant_digits(cpu.scheduler_busy_cpus.unwrap_or(0.0)),
     );
-    let artefact = candidate(context, cpu, core, gap, sentence, top);
+    let artefact = candidate(context, cpu, core, gap, None, sentence, top);
     Candidate { severity: Severity::Note, explained_share: 0.0, ..artefact }
 }
 
@@ -148,6 +213,7 @@ fn candidate(
     cpu: &CpuSpan,
     core: Option<&CpuUsage>,
     value: f64,
+    timeslices: Option<f64>,
     sentence: String,
     top: Option<crate::sample::Name>,
 ) -> Candidate {
@@ -167,6 +233,7 @@ fn candidate(
             evidence_optional("core_tick_ratio", core.map(|core| core.shares.busy())),
             evidence_optional("core_unaccounted_ratio", core.map(|core| core.shares.unaccounted)),
             evidence_optional("core_counted_twice_ratio", core.map(|core| core.shares.excess)),
+            evidence_optional("timeslices_per_second", timeslices),
             evidence_optional("chance_cpus", cpu.accounting.map(|clocks| clocks.variance.sqrt())),
             evidence_optional("skew_cpus", cpu.accounting.map(|clocks| clocks.read_skew_cpus)),
             top.map_or(evidence_optional("top_thread", None), |name| evidence_text("top_thread", name)),

@@ -6,6 +6,7 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional};
 use crate::findings::rules::cpu::clauses::MAX_REPORTED;
 use crate::findings::rules::cpu::clauses::unlisted_clause;
+use crate::findings::rules::cpu::clock_rate::clock_rate_clause;
 use crate::findings::rules::cpu::free_cpus::FreeCpus;
 use crate::findings::rules::cpu::kernel_work::kernel_work;
 use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
@@ -24,7 +25,7 @@ pub const SATURATED_THREAD: Rule = Rule {
               one at a time because all of them need one lock.",
     computed: "The scheduler's run time of the thread is at least 95 % of the time while at least 0.25 of a CPU is free that it \
                cannot use: idle time of CPUs that are not full themselves, of those that its affinity or cpuset allows where \
-               that is known, and these are below 90 % busy, or at least a whole one is idle on CPUs that are half idle or more. A note if the thread runs at low priority (nice 10 or \
+               that is known, and these are below 90 % busy, or at least a whole one is idle on CPUs that are half idle or more. The clock rate of its CPU is said where it is below half of the highest one (cpuinfo_max_freq). A note if the thread runs at low priority (nice 10 or \
                more, SCHED_BATCH, SCHED_IDLE) or in a cgroup of low CPU weight, where that was read (cpu-saturated), or if it is a thread of the kernel that polls (io_uring SQPOLL), frees or moves memory (kswapd, kcompactd) or has a nice value above 0 (ksmd). At most eight threads are listed. Threads count as serialized if their process uses 95 % to 110 % of one CPU, no single thread that much or more than 90 % of it, and exactly \
                one of them runs at four of five sub-samples: that they need one lock is an inference. Named with it are \
                processes that wait in a pipe for its process for at least a fifth of the time, also over further pipes: writers \
@@ -72,13 +73,14 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
         let may_wait = is_low_priority(thread) || low_weight.is_some() || kernel_work.is_some();
         let pipeline = Pipeline::of_process(context.interval, thread.id.pid);
         let sentence = format!(
-            "{label} uses {} of one CPU, {place}: {}{}{}{}; {}{others}",
+            "{label} uses {} of one CPU, {place}: {}{}{}{}; {}{}{others}",
             percent(used.min(1.0)),
             kernel_work.as_deref().unwrap_or("at its limit, more CPUs won't help"),
             priority_clause(thread),
             low_weight.unwrap_or_default(),
             pipeline.clause(context.interval),
             free.describe(context, cpu),
+            clock_rate_clause(context, cpu, |core| core.id == thread.processor),
         );
         let mut evidence = vec![
             evidence_number("cpu_ratio", used),

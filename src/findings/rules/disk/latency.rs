@@ -1,17 +1,18 @@
 //! Rule disk-latency: a device is slower than its baseline.
 
 use crate::baseline::{DeviceLoad, LatencyStatus, MAX_UNCONTENDED_OUTSTANDING};
-use crate::findings::device_waiters::has_waiters;
+use crate::findings::device_waiters::{has_waiters, leads_to_device, with_lower_devices};
 use crate::findings::disk_latency::{SlowOperation, is_disk_slow};
 use crate::findings::finding::{Kind, Severity};
-use crate::findings::formatting::{count, latency, multiple, percent, plural};
+use crate::findings::formatting::{bytes, count, latency, lossy_name, multiple, percent, plural};
 use crate::findings::low_priority::is_background;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::disk::evidence::{device_chain, device_evidence, disk_subject, explained_share};
 use crate::findings::rules::disk::tail::{SlowTail, p99_against_baseline, request_evidence};
 use crate::findings::wait_chain::reported_threads::MIN_SEVERAL_THREADS;
-use crate::interval::disk::DiskSpan;
+use crate::ids::DiskId;
+use crate::interval::disk::{DiskSpan, OpSpan};
 use crate::units::Millis;
 
 pub const DISK_LATENCY: Rule = Rule {
@@ -23,11 +24,13 @@ pub const DISK_LATENCY: Rule = Rule {
     computed: "Await of an interval with at least 5 completions (of short intervals as many as give 5, up to a second) \
                against the baseline of this device, operation and size class: a warning from 3×, critical from 10× while \
                several threads are blocked and CPUs are idle, if the excess matters: (await − baseline) × completions per second ≥ 0.5. Against a provisional baseline (~) only from \
-               10×, at a concurrency above 1.2, and never more than a warning. A note if no thread waits for the device, or \
+               10×, at a concurrency above 1.2, and never more than a warning. A note if no thread is seen to wait for the device (in D, asleep for its completions, a kernel thread of a server such as nfsd, or \
+               in a poll call in a process that reads), or \
                if it is busy for half of the time or less and then has 8 requests or more at once: a burst. \
                Slower at the same load: no more than one request outstanding, or no more than 1.25 times the highest load at \
                which the device answered within 2× its baseline, or fewer than 0.8 of the requests per second that it \
-               completed then. Otherwise: more load. p99: of the single requests, where they are measured. A tail: p99 from 10× \
+               completed then. Otherwise, and if a device below moves more than 1.25 times its KiB per second with more requests \
+               outstanding (another load, or a check or rebuild of an array, which is named): more load. p99: of the single requests, where they are measured. A tail: p99 from 10× \
                its own baseline while p50 is below 1.5× its, of at least 100 requests (of short intervals as many as give 100, up \
                to a second), if the excess matters: Σ (latency − p99 of the baseline) of the requests above it ≥ 0.5 seconds per \
                second. A warning at most. Its cause is more load only if the requests per second are more than 1.25 times those at \
@@ -67,10 +70,18 @@ fn disk_latency(context: &RuleContext) -> Vec<Candidate> {
 }
 
 /// Whether a device is slower at the same load or has more load, compared with the highest load at which it answered near its
-/// baseline; `None` if that load is unknown.
-pub fn latency_cause(status: &LatencyStatus, load: &DeviceLoad, span: &DiskSpan) -> Option<LatencyCause> {
+/// baseline; `None` if that load is unknown. Load that does not come from it, on a device below, is more load.
+pub fn latency_cause(
+    context: &RuleContext,
+    status: &LatencyStatus,
+    load: &DeviceLoad,
+    span: &DiskSpan,
+) -> Option<LatencyCause> {
     if let Some(burst) = burst(span) {
         return Some(burst);
+    }
+    if let Some(below) = more_load_below(context, span) {
+        return Some(below);
     }
     let outstanding = load.outstanding();
     if status.provisional {
@@ -95,7 +106,7 @@ impl SlowOperation<'_> {
     fn candidate(&self, context: &RuleContext, span: &DiskSpan) -> Candidate {
         let thresholds = context.thresholds;
         let unwaited = !has_waiters(context.interval, span.id, thresholds.latency_waiting_threads);
-        let cause = latency_cause(self.status, &self.load, span);
+        let cause = latency_cause(context, self.status, &self.load, span);
         let severity = match self.multiple {
             _ if unwaited || matches!(cause, Some(LatencyCause::Burst { .. })) => Severity::Note,
             times if times >= thresholds.latency_critical_multiple && !self.status.provisional && costs_the_host(context) => {
@@ -121,6 +132,9 @@ impl SlowOperation<'_> {
             Some(LatencyCause::MoreLoad { before }) => {
                 format!("queue {queue}: more load (at its baseline up to {})", count(before.max(1.0)))
             }
+            Some(LatencyCause::MoreLoadBelow { lower }) => {
+                format!("queue {queue}: more load below, {}", load_below(context, span, *lower))
+            }
         };
         // Of the last interval, whatever its number of requests: no judgement rests on it.
         let p99 = span.latency(self.operation).and_then(|known| known.total.quantile(0.99));
@@ -131,7 +145,7 @@ impl SlowOperation<'_> {
             (None, None) => Default::default(),
         };
         let device = context.disk_name(span.id);
-        let waited = if unwaited { "; no thread waits for it" } else { "" };
+        let waited = if unwaited { "; no thread is seen to wait for it" } else { "" };
         let sentence = format!(
             "{device}: {} {}{tail} = {} {against}{tail_multiple}, {load}{waited}",
             self.operation.plural(),
@@ -202,6 +216,10 @@ pub enum LatencyCause {
     MoreLoad {
         before: f64,
     },
+    /// A device below has work that does not come from this one
+    MoreLoadBelow {
+        lower: DiskId,
+    },
     /// Many requests at once, in a small part of the time
     Burst {
         at_once: f64,
@@ -216,11 +234,55 @@ pub fn burst(span: &DiskSpan) -> Option<LatencyCause> {
     (busy <= MAX_BURST_BUSY_SHARE && at_once >= MIN_BURST_REQUESTS).then_some(LatencyCause::Burst { at_once, busy })
 }
 
+/// KiB per second, and requests outstanding, of all operations.
+fn span_load(span: &DiskSpan) -> (f64, f64) {
+    let sum = |of: fn(&OpSpan) -> f64| span.operations().map(|(_, op)| of(op)).sum::<f64>();
+    (sum(|op| op.kilobytes.0), sum(|op| op.concurrency))
+}
+
+/// The device below with most load, if it moves more data than this one, and has more requests outstanding: each request of this one
+/// is one of each device below at most, but for what a parity or a journal adds to it one after the other.
+fn more_load_below(context: &RuleContext, span: &DiskSpan) -> Option<LatencyCause> {
+    let (kib, outstanding) = span_load(span);
+    let below = with_lower_devices(context.interval, span.id);
+    let loads = below.iter().skip(1).filter_map(|&lower| Some((lower, span_load(context.disk_span(lower)?))));
+    let more = loads.filter(|(_, load)| load.0 > kib * SAME_LOAD_OUTSTANDING && load.1 > outstanding);
+    let (lower, _) = more.max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))?;
+    Some(LatencyCause::MoreLoadBelow { lower })
+}
+
+/// `md1 is being checked (sync_action), and sda below moves 97.7 MiB/s`
+pub fn load_below(context: &RuleContext, span: &DiskSpan, lower: DiskId) -> String {
+    let moved = |span: &DiskSpan| format!("{}/s", bytes(span_load(span).0 * 1024.0));
+    let below = context.disk_span(lower).map_or_else(String::new, &moved);
+    let name = context.disk_name(lower);
+    match synchronized_array(context, lower) {
+        Some((array, what)) => format!("{array} is being {what} (sync_action), and {name} below moves {below} for that"),
+        None => format!("on {name}, which moves {below}, {} of them for {}", moved(span), context.disk_name(span.id)),
+    }
+}
+
+/// The array (md) on this device that is being synchronized, and how.
+fn synchronized_array(context: &RuleContext, lower: DiskId) -> Option<(String, &'static str)> {
+    let disks = context.interval.newer.disks.as_ref().ok()?;
+    disks.iter().find_map(|disk| {
+        let what = match disk.facts.sync_action.as_ref()?.as_bytes() {
+            b"check" => "checked",
+            b"repair" => "repaired",
+            b"resync" => "resynchronized",
+            b"recover" => "rebuilt",
+            b"reshape" => "reshaped",
+            _ => return None,
+        };
+        leads_to_device(context.interval, disk.id, lower).then(|| (lossy_name(&disk.name), what))
+    })
+}
+
 impl LatencyCause {
     pub fn as_str(&self) -> &'static str {
         match self {
             LatencyCause::SameLoad | LatencyCause::LowerThroughput { .. } => "slower",
-            LatencyCause::MoreLoad { .. } => "more load",
+            LatencyCause::MoreLoad { .. } | LatencyCause::MoreLoadBelow { .. } => "more load",
             LatencyCause::Burst { .. } => "burst",
         }
     }

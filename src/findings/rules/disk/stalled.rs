@@ -15,9 +15,10 @@ pub const DISK_STALLED: Rule = Rule {
     meaning: "The device has requests in flight and completes none: a dead disk, path or server. await and queue would read \
               0.00, since the kernel counts at completion, and are shown as -.",
     computed: "Requests in flight and no completion of any kind for at least 3 s. A device on top of another stalled one is \
-               left out. Critical if threads are blocked.",
+               left out. Critical if threads are blocked; but a warning before the timeout of its requests (device/timeout, 30 s where it \
+               has none) if it rotates and had completed nothing for a minute: it may spin up.",
     caveats: "A discard of a whole device or a tape-like operation may take that long; some old drivers never return the \
-              in-flight gauge to 0.",
+              in-flight gauge to 0. A disk that spins up is told from a dead one only by the time that it takes.",
     next_steps: &[
         "dmesg: resets and timeouts of the device",
         "the paths and servers behind it",
@@ -43,24 +44,30 @@ fn disk_stalled(context: &RuleContext) -> Vec<Candidate> {
         let waiting = has_waiters(context.interval, span.id, context.thresholds.latency_waiting_threads);
         let requests = plural(f64::from(span.in_flight), "request", "requests");
         let of_kernel = hung_with_device(context, span.id);
+        let spins_up = may_spin_up(context, span.id, silent);
+        let idle = match spins_up {
+            Some(idle) => format!(": it hangs, or it spins up, since it was idle for {} before", duration(idle)),
+            None => String::new(),
+        };
         let with_it = match of_kernel.as_slice() {
             [] => String::new(),
             threads => format!("; kernel threads hang with it: {}", kernel_thread_names(threads)),
         };
         found.push(Candidate {
-            severity: if waiting { Severity::Critical } else { Severity::Warning },
+            severity: if waiting && spins_up.is_none() { Severity::Critical } else { Severity::Warning },
             subject: disk_subject(context, span.id),
             value: silent,
             threshold: context.thresholds.stalled_seconds,
             unit: "seconds",
             sentence: format!(
-                "{} has {requests} in flight and has completed none for {}{with_it}",
+                "{} has {requests} in flight and has completed none for {}{idle}{with_it}",
                 context.disk_name(span.id),
                 duration(silent)
             ),
             evidence: vec![
                 evidence_number("in_flight", f64::from(span.in_flight)),
                 evidence_number("silent_seconds", silent),
+                evidence_optional("idle_seconds_before", context.state.idle_seconds_before_stall(span.id)),
                 evidence_optional("blocked_threads", context.blocked_threads()),
                 kernel_thread_evidence(&of_kernel),
             ]
@@ -76,4 +83,21 @@ fn disk_stalled(context: &RuleContext) -> Vec<Candidate> {
         });
     }
     found
+}
+
+/// A rotating disk that completed nothing for so long before it stalled may have been in standby. docs/metrics.md, "Fixed thresholds".
+const MIN_STANDBY_SECONDS: f64 = 60.0;
+
+/// Timeout of requests where the device has none of its own: that of the SCSI layer (SD_TIMEOUT of the kernel).
+const DEFAULT_TIMEOUT_SECONDS: f64 = 30.0;
+
+/// For how long the disk was idle before, if it may have been in standby and its requests have not timed out yet.
+fn may_spin_up(context: &RuleContext, id: DiskId, silent: f64) -> Option<f64> {
+    let facts = &context.disk(id)?.facts;
+    let timeout = facts.timeout_s.map_or(DEFAULT_TIMEOUT_SECONDS, |seconds| seconds as f64);
+    // A device of the mapper stalls while it is suspended.
+    if !facts.slaves.is_empty() {
+        return None;
+    }
+    context.state.idle_seconds_before_stall(id).filter(|&idle| idle >= MIN_STANDBY_SECONDS && silent < timeout)
 }

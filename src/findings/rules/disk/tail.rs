@@ -1,7 +1,7 @@
 //! The part of the rule disk-latency about the tail: most requests of a device are as fast as usual, and a few are not. Their mean may be
 //! near its baseline then. docs/metrics.md, "Latency of single requests against its baseline".
 
-use super::latency::{LatencyCause, SAME_LOAD_OUTSTANDING, burst, latency_cause};
+use super::latency::{LatencyCause, SAME_LOAD_OUTSTANDING, burst, latency_cause, load_below};
 use crate::baseline::{ComparedRequests, LatencyStatus};
 use crate::findings::device_waiters::has_waiters;
 use crate::findings::disk_latency::{TAIL, slow_p99};
@@ -30,9 +30,9 @@ impl<'a> SlowTail<'a> {
     }
 
     /// What makes a few requests slow, with the words for it; `None`: the device itself.
-    fn cause(&self, span: &DiskSpan) -> Option<(LatencyCause, String)> {
+    fn cause(&self, context: &RuleContext, span: &DiskSpan) -> Option<(LatencyCause, String)> {
         let cause = match &self.status.window_load {
-            Some(load) => latency_cause(self.status, load, span),
+            Some(load) => latency_cause(context, self.status, load, span),
             None => burst(span),
         };
         let words = match cause? {
@@ -48,6 +48,9 @@ impl<'a> SlowTail<'a> {
                 let rate = plural(rate, "request/s", "requests/s");
                 format!("few are slow, under more load ({rate}, at its baseline up to {})", count(before))
             }
+            LatencyCause::MoreLoadBelow { lower } => {
+                format!("few are slow, under more load below, {}", load_below(context, span, lower))
+            }
             LatencyCause::SameLoad | LatencyCause::LowerThroughput { .. } => return None,
         };
         Some((cause?, words))
@@ -59,7 +62,7 @@ impl<'a> SlowTail<'a> {
         let operation = self.status.operation;
         let ComparedRequests { window, baseline, p50_multiple, p99_multiple } = self.requests;
         let is_unwaited = !has_waiters(context.interval, span.id, thresholds.latency_waiting_threads);
-        let (cause, words) = self.cause(span).unzip();
+        let (cause, words) = self.cause(context, span).unzip();
         let is_burst = matches!(cause, Some(LatencyCause::Burst { .. }));
         let severity = if is_unwaited || is_burst { Severity::Note } else { Severity::Warning };
         let load = self.status.window_load;
@@ -74,7 +77,7 @@ impl<'a> SlowTail<'a> {
             latency(window.quantiles.p50),
             multiple(p50_multiple),
             latency(baseline.p50),
-            if is_unwaited { "; no thread waits for it" } else { "" },
+            if is_unwaited { "; no thread is seen to wait for it" } else { "" },
         );
         let r#await = load.and_then(|load| load.r#await(operation));
         let mut evidence = vec![

@@ -13,6 +13,7 @@ use crate::findings::rules::memory::cgroup_thrashing::{
 use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;
 use crate::interval::delays::DelaySpan;
+use crate::sample::memory::MemoryNode;
 use crate::units::{PerSecond, Ratio, reaches_threshold};
 
 pub const MEMORY_PRESSURE: Rule = Rule {
@@ -25,7 +26,8 @@ pub const MEMORY_PRESSURE: Rule = Rule {
                or less than a tenth of the memory is available; without PSI also threads in direct reclaim. A note if only kswapd \
                reclaimed, whose work PSI counts. If tasks had to move pages instead (at least 10 compaction stalls per second, hardly any direct reclaim, few refaults), \
                the sentence says that. Below critical it is a note if half of the memory is available \
-               and no cgroup is at its limit: only the page cache is read again. For a cgroup that met its limit (or is at 95 % of it, where the kernel does not \
+               and no cgroup is at its limit: only the page cache is read again; critical is a warning then. A NUMA node with less than a tenth \
+               of its memory available (MemFree, file pages, SReclaimable of its meminfo) while the host has more is named: then neither holds. For a cgroup that met its limit (or is at 95 % of it, where the kernel does not \
                count that), by its own counters and its own tasks; there also if threads spend half of their time on refaulted pages, \
                however few a slow disk delivers per second, or if its threads are in reclaim; critical from 50 % if two threads wait, too, by its own PSI \
                (without one by that of the host, if no other cgroup is at its limit). PSI reads ~0 for pages that were \
@@ -107,7 +109,12 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let or_swap = if from_swap { " or swap" } else { "" };
     let pages = format!("{} pages per second were refaulted or faulted in from storage{or_swap}", significant_digits(again));
     // If the host has available memory, the stall is likely that of a cgroup at its limit.
-    let limited = if scarce == Some(false) { at_limit_clause(context, again) } else { String::new() };
+    let limited_by_cgroup = if scarce == Some(false) { at_limit_clause(context, again) } else { String::new() };
+    let node = full_node(context).filter(|_| by_pressure && scarce == Some(false));
+    let limited = match &node {
+        Some((node, _)) => format!("; {node}: tasks bound to it (numactl, cpuset.mems) wait{limited_by_cgroup}"),
+        None => limited_by_cgroup.clone(),
+    };
     let faulters = list_major_faulters(context, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
     let label = major_faults_clause(&faulters);
     let psi = some.map_or_else(|| "-".into(), percent);
@@ -141,9 +148,10 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let available_share = memory.and_then(|memory| Ratio::new(memory.available?.0 as f64, memory.total?.0 as f64));
     let is_plentiful = available_share.is_some_and(|share| share.0 >= PLENTIFUL_AVAILABLE_SHARE);
     let faults = (!faulters.is_empty()).then(|| ChainLink::new(format!("major faults: {faulters}"), "/proc/PID/stat (majflt)"));
-    let (limit, known_by) = match limited.strip_prefix("; ") {
-        Some(of_cgroup) => (of_cgroup.to_owned(), "memory.current and memory.max, or those of v1"),
-        None => (format!("memory of the host{available}"), "/proc/meminfo (MemAvailable)"),
+    let (limit, known_by) = match (&node, limited_by_cgroup.strip_prefix("; ")) {
+        (Some((node, _)), _) => (node.clone(), "/sys/devices/system/node/node*/meminfo"),
+        (None, Some(of_cgroup)) => (of_cgroup.to_owned(), "memory.current and memory.max, or those of v1"),
+        (None, None) => (format!("memory of the host{available}"), "/proc/meminfo (MemAvailable)"),
     };
     let work = match compaction {
         Some(stalls) => ChainLink::new(
@@ -156,9 +164,11 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     // Without a task that waits there is nothing to draw.
     let chain = chain.filter(|_| !only_kswapd);
     // The stall may be that of a cgroup at its limit.
-    let may_be_limited = !limited.is_empty() || context.interval.newer.cgroups.is_err();
-    let only_cache = is_plentiful && compaction.is_none() && !(by_pressure && may_be_limited);
+    let may_be_limited = !limited_by_cgroup.is_empty() || context.interval.newer.cgroups.is_err();
+    let only_cache = is_plentiful && compaction.is_none() && node.is_none() && !(by_pressure && may_be_limited);
+    // With half of the memory available, only a cause makes the stall critical.
     let critical = some.is_some_and(|some| some >= thresholds.memory_pressure_critical_ratio);
+    let is_without_cause = critical && only_cache;
     let (value, threshold, unit) = match (by_pressure, by_faults) {
         (true, _) => (some.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
         (false, true) => (again, thresholds.refaults_per_second, "per_second"),
@@ -167,6 +177,7 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     Some(Candidate {
         severity: match critical {
             _ if only_kswapd && reclaims => Severity::Note,
+            _ if is_without_cause => Severity::Warning,
             true => Severity::Critical,
             false if only_kswapd => Severity::Note,
             // A program that reads much evicts the pages of others from the page cache.
@@ -189,11 +200,32 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
             evidence_optional("available_bytes", memory.and_then(|m| m.available).map(|b| b.0 as f64)),
         ]
         .into_iter()
+        .chain(node.map(|(_, number)| evidence_number("full_node", f64::from(number))))
         .chain(compaction.map(|stalls| evidence_number("compaction_stalls_per_second", stalls)))
         .chain(chain)
         .collect(),
         explained_share: some.unwrap_or(0.0).min(1.0),
     })
+}
+
+/// The NUMA node with the smallest share of available memory, if that is small, beside the one with most: `node 0 has 205 MiB of 256 GiB
+/// available while node 1 has 150 GiB`; and its number. Available is free, or cache of files and the kernel.
+fn full_node(context: &RuleContext) -> Option<(String, u32)> {
+    let nodes = &context.interval.newer.memory_nodes;
+    let available = |node: &MemoryNode| node.free_kb.saturating_add(node.file_kb).saturating_add(node.slab_reclaimable_kb);
+    let share = |node: &MemoryNode| Ratio::new(available(node) as f64, node.total_kb as f64).map_or(1.0, |share| share.0);
+    let full = nodes.iter().min_by(|a, b| share(a).total_cmp(&share(b)))?;
+    let other = nodes.iter().max_by_key(|node| available(node)).filter(|node| share(node) >= LOW_AVAILABLE_SHARE)?;
+    let amount = |kb: u64| bytes(kb as f64 * 1024.0);
+    let words = format!(
+        "node {} has {} of {} available while node {} has {}",
+        full.node,
+        amount(available(full)),
+        amount(full.total_kb),
+        other.node,
+        amount(available(other)),
+    );
+    (share(full) < LOW_AVAILABLE_SHARE).then_some((words, full.node))
 }
 
 /// Whether the only tasks that the kernel counted as waiting for memory are kswapd and kcompactd, whose own work counts: hardly any other

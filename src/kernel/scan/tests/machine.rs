@@ -50,6 +50,7 @@ impl Machine {
             ticks_per_second: 100,
             topology: Vec::new(),
             privilege,
+            has_hypervisor: None,
         };
         let mut scanner = TaskScanner::new(&Root::at_directory(directory.path().to_owned()), &host).unwrap();
         scanner.context.clocks = ProcessClocks::Fixed(BTreeMap::new());

@@ -14,7 +14,7 @@ use crate::sample::cgroup::{
 use crate::sample::cpu::{Cpu, CpuFrequency, CpuTimes, Load};
 use crate::sample::disk::{Disk, OpCounters, Operation};
 use crate::sample::limits::{Limit, LimitKind, Limits};
-use crate::sample::memory::Memory;
+use crate::sample::memory::{Memory, MemoryNode};
 use crate::sample::network::{Direction, Listener, Nic, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp};
 use crate::sample::operations::Operations;
 use crate::sample::pressure::{Pressure, Stall, StallLine};
@@ -34,7 +34,7 @@ columns! { CpuTimes: 16 {
 
 columns! { Cpu: 63 { total, context_switches, interrupts, forks, running, blocked, cpus } }
 
-columns! { CpuFrequency: 4 { cpu, khz } }
+columns! { CpuFrequency: 4 { cpu, khz, max_khz, read_s } }
 
 columns! { Load: 15 { one, five, fifteen, runnable, entities } }
 
@@ -68,6 +68,8 @@ columns! { Memory: 95 {
     dirty_threshold_pages,
     dirty_background_threshold_pages,
 } }
+
+columns! { MemoryNode: 8 { node, total_kb, free_kb, file_kb, slab_reclaimable_kb } }
 
 columns! { Limits: 4 { has_descriptor_counts, rows } }
 columns! { Limit: 32 { kind, process, cgroup, remote, used, max, in_time_wait, refused } }
