@@ -5,6 +5,7 @@
 
 pub mod blocked;
 pub mod budget;
+mod core_dumps;
 pub mod file_locks;
 mod full_pipes;
 mod holder_wait;

@@ -50,11 +50,13 @@ pub enum WaitClass {
     /// A futex or semaphore not known to be a held lock: a condition variable, a work queue, or a lock after all. Idle unless its group
     /// shows otherwise.
     Futex,
+    /// In D until another thread of its process has written the core dump: the process has crashed
+    CoreDump,
 }
 
 impl WaitClass {
     /// How many there are: the length of an array indexed by `WaitClass as usize`.
-    pub const COUNT: usize = 15;
+    pub const COUNT: usize = 16;
 
     pub const ALL: [WaitClass; WaitClass::COUNT] = [
         WaitClass::Running,
@@ -72,6 +74,7 @@ impl WaitClass {
         WaitClass::Hidden,
         WaitClass::Other,
         WaitClass::Futex,
+        WaitClass::CoreDump,
     ];
 
     /// The word on the screen and in JSON.
@@ -92,6 +95,7 @@ impl WaitClass {
             WaitClass::Hidden => "hidden",
             WaitClass::Other => "other",
             WaitClass::Futex => "futex",
+            WaitClass::CoreDump => "core-dump",
         }
     }
 
@@ -178,6 +182,12 @@ fn never_uninterruptible(class: WaitClass) -> bool {
 pub fn is_fuse_request(channel: &[u8]) -> bool {
     const NAMES: [&str; 4] = ["request_wait_answer", "__fuse_request_send", "__fuse_simple_request", "fuse_simple_request"];
     NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
+}
+
+/// Whether a thread in D there may wait for the core dump of its process: up to Linux 5.15, and where `coredump_task_exit` is inlined. Threads
+/// that exit wait for mmap_lock there, too; `Waits::core_dumps` says which processes dump core.
+pub fn may_be_core_dump(channel: &[u8]) -> bool {
+    matches!(strip_compiler_suffix(channel), b"exit_mm" | b"do_exit")
 }
 
 /// Whether a thread there waits for a file lock (flock, fcntl), whose holder is in /proc/locks.

@@ -25,6 +25,7 @@ use crate::interval::idle_blocked::kernel_locks::is_frozen_file_system;
 use crate::interval::lock_holders::holder_of_group;
 use crate::sample::Name;
 use crate::sample::disk::Disk;
+use crate::sample::task::{TaskState, Thread};
 use crate::sample::waits::{MAX_BLOCKED_THREADS, Syscall, WaitClass};
 use crate::units::PerSecond;
 
@@ -35,7 +36,7 @@ pub const HUNG_TASK: Rule = Rule {
               everything that waits for it waits too. A thread that waits for a file system in user space (FUSE) sleeps in S \
               and can be killed.",
     computed: "In D, or asleep for the answer of a file system in user space (FUSE), for at least 5 s without any CPU time. \
-               vfork parents and frozen tasks are left out. Critical from 120 s. A device of the device mapper that is suspended is named (dm/suspended, read every 30 s). Kernel threads that enter D and hang at the \
+               vfork parents and frozen tasks are left out. Critical from 120 s, except behind a core dump of their process, which is named. A device of the device mapper that is suspended is named (dm/suspended, read every 30 s). Kernel threads that enter D and hang at the \
                same time are named with it; alone they are reported from 120 s, as a note; if a device completes nothing, \
                that finding names them. Kernel threads that are in D from the start are learned by name (10 s in which \
                nothing else hangs) and left out.",
@@ -44,6 +45,7 @@ pub const HUNG_TASK: Rule = Rule {
         "its wait channel and file: a frozen file system, a server that does not answer, a stalled device",
         "a disk-stalled finding at the same time",
         "/proc/PID/stack as root",
+        "a core dump: coredumpctl, or kernel.core_pattern; its size is limited by RLIMIT_CORE and /proc/PID/coredump_filter",
         "FUSE: whether its server runs; /sys/fs/fuse/connections/N/waiting, and writing to abort beside it ends the wait",
     ],
     reference: "Wait classes",
@@ -91,13 +93,16 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
             threads => format!("; hung kernel threads at the same time: {}", kernel_thread_names(threads)),
         };
         let (cause, basis) = hang_cause(context, longest);
-        let sentence = format!(
-            "{label}{others} {} stuck{} for {} without a break, {call}{on}: {}{beside}",
-            if threads == 1 { "has been" } else { "have been" },
-            if waits_for_fuse(longest) { "" } else { " in D" },
-            duration(longest_s),
-            cause
-        );
+        let dumps_core = longest.class == WaitClass::CoreDump;
+        let sentence = match dumps_core {
+            true => core_dump_sentence(context, longest, longest_s),
+            false => format!(
+                "{label}{others} {} stuck{} for {} without a break, {call}{on}: {cause}{beside}",
+                if threads == 1 { "has been" } else { "have been" },
+                if waits_for_fuse(longest) { "" } else { " in D" },
+                duration(longest_s),
+            ),
+        };
         let subject = match has_one_thread(context, id) {
             true => Subject::Task { id: longest.task, name: thread_name },
             false => Subject::Group {
@@ -106,7 +111,8 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
             },
         };
         found.push(Candidate {
-            severity: if longest_s >= context.thresholds.hung_critical_seconds {
+            // The process has crashed, and its threads end with the dump.
+            severity: if longest_s >= context.thresholds.hung_critical_seconds && !dumps_core {
                 Severity::Critical
             } else {
                 Severity::Warning
@@ -144,6 +150,23 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
     }
     found.extend(standalone_candidate(context, &of_kernel));
     found
+}
+
+/// `java (4711) is writing a core dump (it crashed); 199 threads have waited for that for 12 s`
+fn core_dump_sentence(context: &RuleContext, longest: &BlockedThread, seconds: f64) -> String {
+    let process = context.process(longest.task.pid);
+    let name = process.map_or_else(|| lossy_name(&longest.comm), |process| lossy_name(&process.comm));
+    let waits = |thread: &&Thread| {
+        thread.state == TaskState::Blocked && thread.wait.wchan.as_ref().ok() == longest.wchan.as_ref()
+    };
+    let threads = process.map_or(0, |process| process.threads.iter().filter(waits).count()).max(1);
+    format!(
+        "{name} ({}) is writing a core dump (it crashed); {} {} waited for that for {}",
+        longest.task.pid,
+        plural(threads as f64, "thread", "threads"),
+        if threads == 1 { "has" } else { "have" },
+        duration(seconds),
+    )
 }
 
 /// Whether the group has only one thread. Otherwise the finding is about the group.
@@ -223,12 +246,14 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
     }
     let holder = holder_of_group(&context.interval.locks.kernel_holders, usize::from(thread.group));
     let basis = match (thread.class, holder) {
+        (WaitClass::CoreDump, _) => "the wait channel, CoreDumping of /proc/PID/status",
         _ if thread.is_non_block_storage() => "the type of the mount, or the wait channel",
         (WaitClass::Disk, _) if stalled.is_some() && thread.disk.is_some() => "/proc/diskstats",
         (WaitClass::Lock, Some(holder)) if !frozen => known_by(holder.field),
         _ => "inference: the wait channel, the mount, requests in flight",
     };
     let cause = match thread.class {
+        WaitClass::CoreDump => "another thread writes the core dump of the process, which has crashed".into(),
         _ if thread.is_non_block_storage() => "a server (or a user-space file system) that does not answer".into(),
         WaitClass::Disk if stalled.is_some() => {
             let device = stalled.map(|span| context.disk_name(span.id)).unwrap_or_default();

@@ -8,6 +8,7 @@ pub const EXACT_NAMES: &[(&str, WaitClass)] = &[
     ("_do_fork", WaitClass::Vfork),     // 4.2 to 5.9
     ("do_fork", WaitClass::Vfork),
     ("wait_for_vfork_done", WaitClass::Vfork),
+    ("coredump_task_exit", WaitClass::CoreDump), // since 5.16
     ("io_schedule", WaitClass::Disk),
     ("io_schedule_timeout", WaitClass::Disk),
     ("read_events", WaitClass::Aio),

@@ -31,6 +31,7 @@ impl WaitClass {
             WaitClass::Hidden => "wait not readable",
             WaitClass::Other => "asleep",
             WaitClass::Futex => "waits on a futex",
+            WaitClass::CoreDump => "waits for the core dump",
         }
     }
 }
