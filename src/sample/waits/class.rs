@@ -115,7 +115,7 @@ impl WaitClass {
         }
         let class = WaitClass::from_wchan(strip_compiler_suffix(channel));
         let class = match (class, call) {
-            (Some(WaitClass::Futex), Some(call)) if call.is_contended_futex() => WaitClass::Lock,
+            (Some(WaitClass::Futex), Some(call)) if state == TaskState::Sleeping && call.is_contended_futex() => WaitClass::Lock,
             (Some(class), _) => class,
             // wait_woken and others serve sockets, terminals and inotify alike: the system call says which.
             (None, Some(call)) if state == TaskState::Blocked && waits_for_deferred_io(channel, call) => WaitClass::Disk,
@@ -127,6 +127,13 @@ impl WaitClass {
             (TaskState::Sleeping, WaitClass::Disk) if !is_fuse_request(channel) => Some(WaitClass::Other),
             _ => Some(class),
         }
+    }
+
+    /// The class of a thread that was found in this wait again and again and did not run meanwhile: in D in a function in which threads sleep
+    /// in S, it was put into D by the freezer if that lets them sleep there; otherwise it is in D for another reason, as for a mutex.
+    pub fn classify_settled(state: TaskState, channel: Option<&[u8]>, call: Option<Syscall>) -> WaitClass {
+        let is_freezable = || channel.is_some_and(is_freezable_sleep);
+        WaitClass::classify(state, channel, call).unwrap_or(if is_freezable() { WaitClass::Frozen } else { WaitClass::Other })
     }
 
     /// Whether threads wait there only in S, so that the channel also gives the state.
@@ -146,12 +153,15 @@ impl WaitClass {
     }
 }
 
-/// The class of a wait whose wait channel alone does not determine it.
+/// The class of a wait whose wait channel alone does not determine it. In D the function waits for something else than the call usually does:
+/// sendmsg to a netlink socket for a mutex of the network configuration.
 fn class_by_syscall(call: Syscall, state: TaskState) -> WaitClass {
     match call.name {
+        "flock" => WaitClass::Lock,
+        _ if state == TaskState::Blocked && call.is_fsync_family() => WaitClass::Disk,
+        _ if state == TaskState::Blocked => WaitClass::Other,
         "futex" if call.is_contended_futex() => WaitClass::Lock,
         "futex" | "semtimedop" | "semop" => WaitClass::Futex,
-        "flock" => WaitClass::Lock,
         "recvfrom" | "recvmsg" | "recvmmsg" | "sendto" | "sendmsg" | "sendmmsg" | "accept" | "accept4" | "connect" => {
             WaitClass::Net
         }
@@ -159,7 +169,6 @@ fn class_by_syscall(call: Syscall, state: TaskState) -> WaitClass {
         "nanosleep" | "clock_nanosleep" => WaitClass::Timer,
         "wait4" | "waitid" => WaitClass::Child,
         "io_getevents" | "io_pgetevents" | "io_uring_enter" => WaitClass::Aio,
-        _ if call.is_fsync_family() && state == TaskState::Blocked => WaitClass::Disk,
         _ => WaitClass::Other,
     }
 }
@@ -211,6 +220,17 @@ pub fn is_full_socket(channel: &[u8]) -> bool {
 /// Whether a thread there may wait for data of a socket: TCP, terminals and inotify wait there alike.
 pub fn may_be_socket(channel: &[u8]) -> bool {
     strip_compiler_suffix(channel) == b"wait_woken"
+}
+
+/// Whether the freezer leaves threads asleep there (TASK_FREEZABLE): since Linux 6.1 it only puts them into D. It wakes those that sleep
+/// elsewhere in S, so that they go to `__refrigerator`.
+pub fn is_freezable_sleep(channel: &[u8]) -> bool {
+    let symbol = strip_compiler_suffix(channel);
+    match WaitClass::from_wchan(symbol) {
+        Some(WaitClass::Futex | WaitClass::Poll | WaitClass::Timer) => true,
+        Some(WaitClass::Net) => symbol.starts_with(b"unix_stream_"), // unix_stream_data_wait, inlined
+        _ => false,
+    }
 }
 
 /// Whether a thread there is frozen by its cgroup.
@@ -414,6 +434,31 @@ mod tests {
             "the file system itself, with nothing to do"
         );
         assert_eq!(of(TaskState::Sleeping, "folio_wait_bit"), Some(WaitClass::Other));
+    }
+
+    #[test]
+    fn in_d_a_call_for_sockets_or_events_says_nothing_of_a_function_that_is_not_known() {
+        let call = |name| Some(Syscall { name, arguments: [3, 0, 0] });
+        let class = |state, name| WaitClass::classify(state, Some(b"some_function"), call(name));
+        for name in ["sendmsg", "recvmsg", "poll", "io_uring_enter", "nanosleep", "wait4", "futex"] {
+            assert_eq!(class(TaskState::Blocked, name), Some(WaitClass::Other), "{name}");
+            assert_ne!(class(TaskState::Sleeping, name), Some(WaitClass::Other), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_where_the_freezer_leaves_threads_asleep_are_they_frozen_in_d() {
+        let settled = |channel: &str| WaitClass::classify_settled(TaskState::Blocked, Some(channel.as_bytes()), None);
+        for name in ["futex_do_wait", "do_epoll_wait", "poll_schedule_timeout.constprop.0", "hrtimer_nanosleep", "unix_stream_read_generic"] {
+            assert_eq!(settled(name), WaitClass::Frozen, "{name}");
+        }
+        for name in ["netlink_recvmsg", "anon_pipe_write", "inet_csk_accept", "do_wait"] {
+            assert_eq!(settled(name), WaitClass::Other, "{name}");
+        }
+        assert_eq!(settled("netlink_dump"), WaitClass::Lock);
+        let contended = Some(Syscall { name: "futex", arguments: [0x1000, 0x80, 2] });
+        let frozen = WaitClass::classify_settled(TaskState::Blocked, Some(b"futex_do_wait"), contended);
+        assert_eq!(frozen, WaitClass::Frozen, "behind a mutex, and frozen there");
     }
 
     #[test]

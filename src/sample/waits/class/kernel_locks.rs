@@ -271,6 +271,10 @@ pub(super) const FUNCTIONS: &[(&str, KernelLock)] = &[
     ("tc_new_tfilter", Network),
     ("__tun_chr_ioctl", Network),
     ("rtnl_dumpit", Network),
+    ("netlink_dump", Network), // cb_mutex of the socket, and up to 6.8 rtnl_mutex as that
+    ("__netlink_dump_start", Network),
+    ("nf_tables_valid_genid", Network), // commit_mutex of nftables
+    ("xfrm_netlink_rcv", Network),
     ("dev_ioctl", Network),
     ("devinet_ioctl", Network),
     ("copy_net_ns", Network),
