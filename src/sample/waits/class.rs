@@ -243,7 +243,12 @@ pub fn is_freezer(channel: &[u8]) -> bool {
 pub fn is_kernel_delay(channel: &[u8]) -> bool {
     const NAMES: [&str; 6] =
         ["msleep", "usleep_range_state", "usleep_range", "schedule_timeout", "schedule_timeout_uninterruptible", "ssleep"];
-    NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
+    NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel)) || is_tape(channel)
+}
+
+/// Whether a thread in D there waits for a command to a tape drive: to rewind a tape takes minutes.
+pub fn is_tape(channel: &[u8]) -> bool {
+    strip_compiler_suffix(channel) == b"st_do_scsi"
 }
 
 /// Whether a thread there waits for storage that is no block device of this host: of a server, or FUSE.

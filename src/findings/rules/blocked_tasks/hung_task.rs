@@ -26,6 +26,7 @@ use crate::interval::lock_holders::holder_of_group;
 use crate::sample::Name;
 use crate::sample::disk::Disk;
 use crate::sample::task::{TaskState, Thread};
+use crate::sample::waits::class::{KernelLock, is_tape, strip_compiler_suffix};
 use crate::sample::waits::{MAX_BLOCKED_THREADS, Syscall, WaitClass};
 use crate::units::PerSecond;
 
@@ -239,6 +240,7 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
     let idle = requests.is_some_and(|requests| requests < MIN_BUSY_REQUESTS);
     let call = thread.syscall.and_then(|call| Syscall::from_number(context.interval.host.machine.as_bytes(), call));
     let frozen = thread.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), call));
+    let lock = thread.wchan.as_ref().and_then(|channel| KernelLock::of_function(strip_compiler_suffix(channel.as_bytes())));
     // In the same wait, but in a call that needs no file system: the lock of cgroups against new tasks.
     let makes_task = !frozen && thread.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), None));
     if let Some(cause) = suspended_cause(context, thread, frozen) {
@@ -249,7 +251,7 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
         (WaitClass::CoreDump, _) => "the wait channel, CoreDumping of /proc/PID/status",
         _ if thread.is_non_block_storage() => "the type of the mount, or the wait channel",
         (WaitClass::Disk, _) if stalled.is_some() && thread.disk.is_some() => "/proc/diskstats",
-        (WaitClass::Lock, Some(holder)) if !frozen => known_by(holder.field),
+        (WaitClass::Lock, Some(holder)) if !frozen && !lock.is_some_and(KernelLock::is_of_program) => known_by(holder.field),
         _ => "inference: the wait channel, the mount, requests in flight",
     };
     let cause = match thread.class {
@@ -262,6 +264,9 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
         WaitClass::Disk if may_wait_for_server(context, thread) => {
             "most likely it waits for the server (or the user-space file system) that does not answer".into()
         }
+        WaitClass::Lock if let Some(lock) = lock.filter(|lock| lock.is_of_program()) => {
+            format!("the kernel waits for {}", lock.description())
+        }
         WaitClass::Lock if let Some(holder) = holder.filter(|_| !frozen) => {
             format!("a lock inside the kernel, held by {}", describe_named_holder(context.interval, holder))
         }
@@ -270,11 +275,21 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
             None => "no I/O is in flight: a frozen file system, not a slow device".into(),
         },
         WaitClass::Lock if makes_task => "a lock inside the kernel without which no task can start or end".into(),
-        WaitClass::Lock | WaitClass::Other | WaitClass::Hidden if idle => {
+        WaitClass::Lock if let Some(lock) = lock.filter(|_| idle) => {
+            format!("no I/O is in flight: it waits for {} inside the kernel, not for a slow device", lock.description())
+        }
+        WaitClass::Lock if idle => {
             "no I/O is in flight: a frozen file system or a lock inside the kernel, not a slow device".into()
+        }
+        WaitClass::Other if thread.wchan.as_ref().is_some_and(|channel| is_tape(channel.as_bytes())) => {
+            "a tape drive: to rewind or to space takes minutes".into()
+        }
+        WaitClass::Other if let Some(channel) = &thread.wchan => {
+            format!("{}; what {} waits for is not known", in_flight_words(requests), lossy_name(channel))
         }
         WaitClass::Disk if idle => "no I/O is in flight: throttled above the device, or lost".into(),
         WaitClass::Memory => "memory reclaim".into(),
+        WaitClass::Lock if let Some(lock) = lock => format!("it waits for {} inside the kernel", lock.description()),
         WaitClass::Lock => "a lock inside the kernel".into(),
         WaitClass::Disk => {
             let requests = requests.map_or_else(|| "-".into(), count);
@@ -289,9 +304,17 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
                 _ => format!("one request that takes that long ({requests} in flight)"),
             }
         }
-        _ => format!("{} in flight", requests.map_or_else(|| "-".into(), |requests| plural(requests, "request", "requests"))),
+        _ => in_flight_words(requests),
     };
     (cause, basis)
+}
+
+/// `no I/O is in flight`, `3 requests in flight`
+fn in_flight_words(requests: Option<f64>) -> String {
+    match requests {
+        Some(requests) if requests < MIN_BUSY_REQUESTS => "no I/O is in flight".into(),
+        _ => format!("{} in flight", requests.map_or_else(|| "-".into(), |requests| plural(requests, "request", "requests"))),
+    }
 }
 
 /// Kernel threads that hang longer than `hung_critical_seconds` while no device is stalled and no program hangs: no known

@@ -4,8 +4,8 @@
 //! functions that they call.
 
 use KernelLock::{
-    AddressSpace, Allocator, Cgroup, Directory, FrozenFileSystem, GracePeriod, Inode, Ipc, Kernfs, Module, Mount, Network,
-    OpenFile, Process, ReverseMap, Socket, Terminal,
+    AddressSpace, Allocator, Audit, Autofs, Cgroup, Directory, Fanotify, FrozenFileSystem, GracePeriod, Inode, Ipc, Kernfs,
+    Module, Mount, Network, OpenFile, Process, ReverseMap, Socket, Terminal,
 };
 
 /// What a lock inside the kernel protects.
@@ -45,6 +45,12 @@ pub enum KernelLock {
     FrozenFileSystem,
     /// Not a lock: all CPUs must pass a point at which no reader of RCU runs, as for umount
     GracePeriod,
+    /// Not a lock: a program decides whether a file may be opened (FAN_OPEN_PERM), as virus scanners do
+    Fanotify,
+    /// Not a lock: the automounter mounts
+    Autofs,
+    /// Not a lock: the queue of messages for the audit daemon is full
+    Audit,
 }
 
 /// The system calls in which a thread waits for storage with a lock inside the kernel held.
@@ -78,7 +84,20 @@ impl KernelLock {
             Terminal => "the locks of terminals (tty_mutex)",
             FrozenFileSystem => "a frozen file system (fsfreeze, a snapshot)",
             GracePeriod => "an RCU grace period",
+            Fanotify => "the answer of a program (fanotify: a virus scanner)",
+            Autofs => "the automounter (autofs)",
+            Audit => "the audit daemon (auditd)",
         }
+    }
+
+    /// Whether it is no lock: the kernel waits for a program.
+    pub fn is_of_program(self) -> bool {
+        matches!(self, Fanotify | Autofs | Audit)
+    }
+
+    /// Whether threads do not get it one at a time: it ends for many at once, or is no lock.
+    pub fn is_shared(self) -> bool {
+        matches!(self, GracePeriod | FrozenFileSystem) || self.is_of_program()
     }
 
     /// In which of its system calls a thread on storage may hold the lock.
@@ -86,7 +105,9 @@ impl KernelLock {
         match self {
             Directory | Inode | OpenFile | Mount | Module | Process | FrozenFileSystem => HeldOnStorage::Any,
             AddressSpace => HeldOnStorage::MemoryMapCalls,
-            ReverseMap | Kernfs | Cgroup | Network | Ipc | Allocator | Socket | Terminal | GracePeriod => HeldOnStorage::Never,
+            ReverseMap | Kernfs | Cgroup | Network | Ipc | Allocator | Socket | Terminal | GracePeriod | Fanotify | Autofs | Audit => {
+                HeldOnStorage::Never
+            }
         }
     }
 
@@ -305,6 +326,10 @@ pub(super) const FUNCTIONS: &[(&str, KernelLock)] = &[
     ("__wait_rcu_gp", GracePeriod),
     ("__synchronize_srcu", GracePeriod),
     ("synchronize_srcu", GracePeriod),
+    ("fanotify_handle_event", Fanotify),
+    ("fanotify_get_response", Fanotify), // inlined into it
+    ("autofs_wait", Autofs),
+    ("audit_log_start", Audit),
     ("lock_mount", Mount),
     ("do_lock_mount", Mount),
     ("namespace_lock", Mount),
