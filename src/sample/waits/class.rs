@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 pub use self::kernel_locks::{HeldOnStorage, KernelLock, is_own_mmap_lock};
-use self::table::{EXACT_NAMES, PREFIXES};
+use self::table::{EXACT_NAMES, PREFIXES, REQUEST_WAITS};
 pub use self::words::wait_words;
 use super::syscall::Syscall;
 use crate::sample::task_state::TaskState;
@@ -251,6 +251,12 @@ pub fn is_tape(channel: &[u8]) -> bool {
     strip_compiler_suffix(channel) == b"st_do_scsi"
 }
 
+/// Whether a thread there waits for a request, for writeback, or for a throttle of the block layer: not for a lock or the journal of a file
+/// system.
+pub fn is_request_wait(channel: &[u8]) -> bool {
+    REQUEST_WAITS.iter().any(|name| channel.starts_with(name.as_bytes()))
+}
+
 /// Whether a thread there waits for storage that is no block device of this host: of a server, or FUSE.
 pub fn is_non_block_storage(channel: &[u8]) -> bool {
     const NAMES: [&str; 15] = [
@@ -335,6 +341,14 @@ mod tests {
         for (kind, is_one) in kinds {
             assert_eq!(is_non_block_file_system(kind.as_bytes()), is_one, "{kind}");
         }
+    }
+
+    #[test]
+    fn waits_for_requests_are_storage() {
+        for name in REQUEST_WAITS {
+            assert_eq!(of(TaskState::Blocked, name), Some(WaitClass::Disk), "{name}");
+        }
+        assert!(is_request_wait(b"submit_bio_wait") && !is_request_wait(b"ext4_discard_work"));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::units::reaches_threshold;
 pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
     kind: Kind::KernelLockContention,
     title: "Kernel lock contention",
-    meaning: "Threads wait for a lock inside the kernel (mmap_lock of their process, the lock of a directory or an inode, a mutex of \
+    meaning: "Threads wait for a lock inside the kernel (mmap_lock of their process, the lock of a directory or an inode, a lock inside a file system, a mutex of \
               cgroups, mounts, namespaces or modules), for a frozen file system (fsfreeze, a snapshot), or for an RCU grace period (umount, removal of a cgroup or of a network namespace), \
               or the kernel waits for a program for them (fanotify: a virus scanner; the automounter; the audit daemon), \
               not for storage, while CPUs are idle. More CPUs will not help: the threads get a lock one at a time, and a grace period takes \
