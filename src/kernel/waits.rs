@@ -18,6 +18,7 @@ mod observed;
 pub mod owner_namespaces;
 pub mod owner_peers;
 mod peer_waits;
+pub mod pipe_writers;
 mod pipelines;
 pub mod remote_waits;
 mod server_sockets;
