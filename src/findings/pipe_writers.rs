@@ -54,8 +54,8 @@ impl PipeWriteWait {
 fn blocked_threads(interval: &Interval, process: &Process, least_seconds: f64) -> Option<(u32, u64)> {
     let now_ns = interval.at().boottime_ns;
     let since_ns = |thread: &Thread| {
-        let in_full_pipe = thread.state == TaskState::Sleeping
-            && thread.wait.wchan.as_ref().is_ok_and(|wchan| is_full_pipe(wchan.as_bytes()));
+        let in_full_pipe =
+            thread.state == TaskState::Sleeping && thread.wait.wchan.as_ref().is_ok_and(|wchan| is_full_pipe(wchan.as_bytes()));
         let since_ns = thread.last_timeslice_ns.filter(|_| in_full_pipe)?;
         (now_ns.saturating_sub(since_ns) as f64 / 1e9 >= least_seconds).then_some(since_ns)
     };

@@ -26,7 +26,9 @@ use stalltop::sample::{Absent, Instant, Name, Sample};
 use stalltop::units::Counter;
 use tasks::groups;
 use thread_waits::queuing;
-use waits::{add_core_dumps, add_ipc_peers, add_pipes, add_queues, add_tracers, add_unread_connections, add_unread_sockets, rows};
+use waits::{
+    add_core_dumps, add_ipc_peers, add_pipes, add_queues, add_tracers, add_unread_connections, add_unread_sockets, rows,
+};
 
 use crate::format::{self, Case, Phase};
 use crate::network::Network;

@@ -109,8 +109,7 @@ fn threads_in_full_pipes(process: &Process) -> impl Iterator<Item = TaskId> {
 }
 
 pub(super) fn is_in_full_pipe(thread: &Thread) -> bool {
-    thread.state == TaskState::Sleeping
-        && thread.wait.wchan.as_ref().is_ok_and(|wchan| class::is_full_pipe(wchan.as_bytes()))
+    thread.state == TaskState::Sleeping && thread.wait.wchan.as_ref().is_ok_and(|wchan| class::is_full_pipe(wchan.as_bytes()))
 }
 
 fn lock_owners_in_full_pipes(waits: &Waits) -> BTreeSet<TaskId> {

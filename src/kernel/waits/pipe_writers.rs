@@ -47,8 +47,7 @@ impl PipeWriterReader {
         self.watch(waits);
         let Some(tasks) = tasks.filter(|_| !self.watched.is_empty()) else { return };
         self.watched.retain(|task| tasks.thread(*task).is_some_and(|(_, thread)| is_in_full_pipe(thread)));
-        let has_waited =
-            |thread: &Thread| thread.last_timeslice_ns.is_some_and(|at| now_ns.saturating_sub(at) >= MIN_FULL_NS);
+        let has_waited = |thread: &Thread| thread.last_timeslice_ns.is_some_and(|at| now_ns.saturating_sub(at) >= MIN_FULL_NS);
         // One thread a process: the pipe of one is full, whichever it is.
         let mut blocked: BTreeMap<(u32, u64), TaskId> = BTreeMap::new();
         for &task in &self.watched {
@@ -97,7 +96,9 @@ fn find_links(
         let Ok(Some(Endpoint::PipeWrite(inode))) = read_endpoint(task, files, machine) else { continue };
         writers.entry(inode).or_default().insert(task.pid);
         let Some(process) = tasks.process(task.pid) else { continue };
-        readers.extend(relatives(tasks, process).chain(ancestors(tasks, process)).map(|process: &std::sync::Arc<Process>| process.pid));
+        readers.extend(
+            relatives(tasks, process).chain(ancestors(tasks, process)).map(|process: &std::sync::Arc<Process>| process.pid),
+        );
     }
     if writers.is_empty() { Vec::new() } else { find_readers(&writers, readers, root, files) }
 }

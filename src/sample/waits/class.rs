@@ -115,7 +115,9 @@ impl WaitClass {
         }
         let class = WaitClass::from_wchan(strip_compiler_suffix(channel));
         let class = match (class, call) {
-            (Some(WaitClass::Futex), Some(call)) if state == TaskState::Sleeping && call.is_contended_futex() => WaitClass::Lock,
+            (Some(WaitClass::Futex), Some(call)) if state == TaskState::Sleeping && call.is_contended_futex() => {
+                WaitClass::Lock
+            }
             (Some(class), _) => class,
             // wait_woken and others serve sockets, terminals and inotify alike: the system call says which.
             (None, Some(call)) if state == TaskState::Blocked && waits_for_deferred_io(channel, call) => WaitClass::Disk,
@@ -468,7 +470,13 @@ mod tests {
     #[test]
     fn only_where_the_freezer_leaves_threads_asleep_are_they_frozen_in_d() {
         let settled = |channel: &str| WaitClass::classify_settled(TaskState::Blocked, Some(channel.as_bytes()), None);
-        for name in ["futex_do_wait", "do_epoll_wait", "poll_schedule_timeout.constprop.0", "hrtimer_nanosleep", "unix_stream_read_generic"] {
+        for name in [
+            "futex_do_wait",
+            "do_epoll_wait",
+            "poll_schedule_timeout.constprop.0",
+            "hrtimer_nanosleep",
+            "unix_stream_read_generic",
+        ] {
             assert_eq!(settled(name), WaitClass::Frozen, "{name}");
         }
         for name in ["netlink_recvmsg", "anon_pipe_write", "inet_csk_accept", "do_wait"] {

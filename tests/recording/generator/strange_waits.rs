@@ -3,8 +3,8 @@
 use stalltop::ids::GroupId;
 use stalltop::sample::task::TaskState;
 use stalltop::sample::waits::{
-    BlockedWait, CoreDump, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, OwnerPeer, PipeLink,
-    ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits, WakerChecks,
+    BlockedWait, CoreDump, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, OwnerPeer,
+    PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits, WakerChecks,
 };
 
 use super::dice::Dice;

@@ -4,8 +4,8 @@ use stalltop::ids::GroupId;
 use stalltop::interval::wait_counts::GroupWaits;
 use stalltop::sample::task::{RawSyscall, TaskState};
 use stalltop::sample::waits::{
-    CoreDump, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, ThreadWait, TracedProcess, UnreadServer, WaitClass,
-    WaitQueue, Waits,
+    CoreDump, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, ThreadWait, TracedProcess, UnreadServer,
+    WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Name};
 

@@ -157,9 +157,8 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
 fn core_dump_sentence(context: &RuleContext, longest: &BlockedThread, seconds: f64) -> String {
     let process = context.process(longest.task.pid);
     let name = process.map_or_else(|| lossy_name(&longest.comm), |process| lossy_name(&process.comm));
-    let waits = |thread: &&Thread| {
-        thread.state == TaskState::Blocked && thread.wait.wchan.as_ref().ok() == longest.wchan.as_ref()
-    };
+    let waits =
+        |thread: &&Thread| thread.state == TaskState::Blocked && thread.wait.wchan.as_ref().ok() == longest.wchan.as_ref();
     let threads = process.map_or(0, |process| process.threads.iter().filter(waits).count()).max(1);
     format!(
         "{name} ({}) is writing a core dump (it crashed); {} {} waited for that for {}",

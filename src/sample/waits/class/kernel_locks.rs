@@ -113,9 +113,8 @@ impl KernelLock {
                 HeldOnStorage::Any
             }
             AddressSpace => HeldOnStorage::MemoryMapCalls,
-            ReverseMap | Kernfs | Cgroup | Network | Ipc | Allocator | Socket | Terminal | GracePeriod | Fanotify | Autofs | Audit => {
-                HeldOnStorage::Never
-            }
+            ReverseMap | Kernfs | Cgroup | Network | Ipc | Allocator | Socket | Terminal | GracePeriod | Fanotify | Autofs
+            | Audit => HeldOnStorage::Never,
         }
     }
 
