@@ -87,8 +87,8 @@ pub fn pipe_write_waits(interval: &Interval, least_seconds: f64) -> Vec<PipeWrit
             continue;
         }
         let ran = |pid: &u32| {
-            let threads = tasks.process(*pid).into_iter().flat_map(|process| process.threads.iter());
-            threads.into_iter().any(|thread| thread.last_timeslice_ns.is_some_and(|at| at > since_ns))
+            let mut threads = tasks.process(*pid).into_iter().flat_map(|process| process.threads.iter());
+            threads.any(|thread| thread.last_timeslice_ns.is_some_and(|at| at > since_ns))
         };
         let reader_ran = pids.iter().any(ran);
         let id = (process.id(), process.comm.clone());
