@@ -28,6 +28,7 @@ mod network_state;
 mod next_steps;
 mod nic_conditions;
 mod page_waits;
+mod pipe_writers;
 mod remote_end_waits;
 mod remote_host_limits;
 mod rule;

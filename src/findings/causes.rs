@@ -7,7 +7,7 @@ use super::cgroups::{contains, limit_applies};
 use super::device_waiters::{leads_to_device, may_lead_to_device, with_lower_devices};
 use super::disk_latency::TAIL;
 use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
-use super::hung_threads::hung_threads;
+use super::hung_threads::{hung_threads, waits_for_fuse};
 use super::page_waits::waits_for_page;
 use super::rule_context::RuleContext;
 use super::rules::{waits_for_thaw, works_for_memory};
@@ -20,6 +20,7 @@ use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::interval::runnable::RunnableThread;
 use crate::sample::Name;
 use crate::sample::cgroup::Controller;
+use crate::sample::task::Process;
 use crate::units::reaches_threshold;
 
 /// Share of a CPU's busy time from which its top thread is the cause that the CPU is saturated, and decides the severity.
@@ -107,6 +108,10 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
             is_above(context, &finding.subject, &cause.subject)
         }
         (Kind::IdleButBlocked, Kind::IoThrottled | Kind::Deadlock) => is_most_blocked_group(blocked, &cause.subject),
+        (Kind::IdleButBlocked, Kind::SaturatedThread) => {
+            let top = blocked.and_then(|blocked| blocked.groups.first());
+            top.is_some_and(|top| waits_for_busy_fuse_server(context, top, &cause.subject))
+        }
         (Kind::IdleButBlocked | Kind::KernelLockContention, Kind::CpuThrottled) => {
             let holder = match finding.kind {
                 Kind::IdleButBlocked => blocked.and_then(|blocked| blocked.groups.first()?.lock_holder.as_ref()),
@@ -388,6 +393,29 @@ fn is_in_chain(blocked: &IdleBlocked, server: &Subject) -> bool {
         holders.flat_map(|holder| std::iter::once(holder.activity).chain(holder.chain.iter().map(|next| next.activity)));
     activities
         .any(|one| matches!(one, HolderActivity::RemoteHost(remote) if remote.to_string().as_bytes() == address.as_bytes()))
+}
+
+/// Whether the group waits for a file system in user space whose server is the process of the busy thread: by the type of the mount,
+/// `fuse.NAME`, for which libfuse takes the name of the program, if no other process has that name.
+fn waits_for_busy_fuse_server(context: &RuleContext, group: &BlockedGroup, busy: &Subject) -> bool {
+    let name = group
+        .holder
+        .as_ref()
+        .filter(|holder| waits_for_fuse(holder))
+        .and_then(|holder| holder.file_system.as_ref()?.as_bytes().strip_prefix(b"fuse."));
+    let (Some(name), Ok(tasks)) = (name, &context.interval.newer.tasks) else { return false };
+    let is_named = |process: &&Arc<Process>| {
+        let executable =
+            process.facts.executable.as_ref().ok().and_then(|path| path.as_bytes().rsplit(|&byte| byte == b'/').next());
+        !process.kernel_thread && (executable == Some(name) || process.comm.as_bytes() == name)
+    };
+    let mut servers = tasks.processes.iter().filter(is_named);
+    let (Some(server), None) = (servers.next(), servers.next()) else { return false };
+    match busy {
+        Subject::Task { id, .. } => id.pid == server.pid,
+        Subject::Group { id, .. } => *id == server.group(),
+        _ => false,
+    }
 }
 
 fn is_most_blocked_group(blocked: Option<&IdleBlocked>, subject: &Subject) -> bool {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use super::cgroups::limit_applies;
 use super::finding::{Finding, Kind, Subject};
 use super::network_scope::NetworkScope;
+use super::pipe_writers::pipe_write_waits;
 use super::remote_end_waits::remote_end_waits;
 use super::rule_context::RuleContext;
 use super::unix_senders::unix_send_waits;
@@ -70,7 +71,7 @@ fn udp_reader(context: &RuleContext, subject: &Subject) -> Option<ProcessId> {
     scope.top_udp_socket()?.0.owner.as_ref().map(|(process, _)| *process)
 }
 
-/// The process at the other end of the blocked connections or Unix sockets, if it is one of this machine.
+/// The process at the other end of the blocked connections, Unix sockets or pipes, if it is one of this machine.
 fn receiver(context: &RuleContext, blocked: &Subject) -> Option<ProcessId> {
     let receiver = |receiver: Option<&(ProcessId, Name)>| receiver.map(|(process, _)| *process);
     if matches!(blocked, Subject::RemoteHost(_)) {
@@ -79,7 +80,11 @@ fn receiver(context: &RuleContext, blocked: &Subject) -> Option<ProcessId> {
         return waits.find_map(|wait| receiver(wait.local_receiver()?.receiver.as_ref()));
     }
     let waits = unix_send_waits(context.interval);
-    waits.iter().find(|wait| wait.subject() == *blocked).and_then(|wait| receiver(wait.receiver()))
+    if let Some(wait) = waits.iter().find(|wait| wait.subject() == *blocked) {
+        return receiver(wait.receiver());
+    }
+    let waits = pipe_write_waits(context.interval, context.thresholds.unix_send_blocked_seconds);
+    waits.iter().find(|wait| wait.subject() == *blocked).map(|wait| wait.reader.0)
 }
 
 /// The inode of the network namespace; `None`: that of stalltop.

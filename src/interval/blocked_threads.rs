@@ -67,7 +67,12 @@ impl BlockedThread {
 /// is shown in the wait on storage that was seen most often in that group instead.
 pub fn blocked_threads(host: &Host, waits: &Waits) -> Vec<BlockedThread> {
     let machine = host.machine.as_bytes();
-    let blocked: Vec<BlockedThread> = waits.blocked.iter().map(|wait| BlockedThread::new(machine, wait)).collect();
+    let mut blocked: Vec<BlockedThread> = waits.blocked.iter().map(|wait| BlockedThread::new(machine, wait)).collect();
+    for thread in blocked.iter_mut().filter(|thread| waits.dumps_core(thread.task.pid)) {
+        if thread.wchan.as_ref().is_some_and(|channel| class::may_be_core_dump(channel.as_bytes())) {
+            thread.class = WaitClass::CoreDump;
+        }
+    }
     merge_waits(&blocked, waits.sub_samples.last().map_or(0, |last| last.boottime_ns))
 }
 

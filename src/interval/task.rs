@@ -18,7 +18,7 @@ use crate::ids::{CpuId, ProcessId, TaskId};
 use crate::interval::storage_turns::StorageTurns;
 use crate::interval::wait_counts::{ThreadWaits, WaitCounts};
 use crate::sample::task::{Process, Scheduling, TaskState, Tasks};
-use crate::sample::waits::WaitClass;
+use crate::sample::waits::{WaitClass, Waits};
 use crate::sample::{Host, Sample};
 use crate::units::{Counter, PerSecond, Ratio};
 pub use counts::TaskCounts;
@@ -199,6 +199,7 @@ impl TaskSpan {
                 .groups_on_storage(newer.waits.groups.len(), wait_counts.sub_samples.iter().map(|_| 1.0)),
             turns,
             io_in_flight: wait::has_io_in_flight(newer),
+            waits: &newer.waits,
         };
         let mut span = TaskSpan { delays_counted: builder.delays_counted(), ..TaskSpan::default() };
         let made;
@@ -255,6 +256,8 @@ struct TaskSpanBuilder<'a> {
     turns: &'a StorageTurns,
     /// Whether some device has requests in flight: otherwise a wait for asynchronous completions is idle. `None` if that is unknown
     io_in_flight: Option<bool>,
+    /// Of the newer sample
+    waits: &'a Waits,
 }
 
 /// Pids of the processes with a thread that sub-samples saw in a lock wait, sorted.

@@ -27,8 +27,17 @@ pub struct WaitCounts {
     pub threads: Vec<ThreadWaits>,
     /// By `ObservedWait::id`
     pub classified: FxHashMap<u32, ClassifiedWait>,
-    /// Groups of which wake-ups show that their likely mutexes are mutexes; sorted
-    pub mutex_groups: Vec<u16>,
+    /// What is known of groups that decides the class of some waits
+    pub facts: GroupFacts,
+}
+
+/// Groups, by index into `Waits::groups`, in which some waits have another class than they usually have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GroupFacts {
+    /// Wake-ups show that their likely mutexes are mutexes; sorted
+    pub with_mutexes: Vec<u16>,
+    /// A process of it dumps core: its threads in D in `exit_mm` wait for that
+    pub dumping_core: Vec<u16>,
 }
 
 /// Numbers of threads of one group, by kind of wait, in one sub-sample.
@@ -102,6 +111,8 @@ pub struct ClassifiedWait {
     /// Whether it is a futex call on memory of its process alone
     pub is_private_futex: bool,
     pub is_file_lock: bool,
+    /// Whether it may be for the core dump of its process
+    pub may_be_core_dump: bool,
     /// Of a wait for a lock inside the kernel
     pub held_on_storage: HeldOnStorage,
     /// Whether it is in a page fault, or in a call that changes the memory map
@@ -121,6 +132,8 @@ impl ClassifiedWait {
             is_private_futex: wait.futex_wait(machine).is_some()
                 && wait.syscall.is_some_and(|call| !is_shared_operation(call.arguments[1])),
             is_file_lock: class == WaitClass::Lock && in_file_lock(),
+            may_be_core_dump: wait.state == TaskState::Blocked
+                && wait.wchan.as_ref().is_some_and(|wchan| class::may_be_core_dump(wchan.as_bytes())),
             held_on_storage: held_on_storage(wait.wchan.as_ref()),
             in_memory_map: wait.syscall.is_some_and(|call| {
                 let known = || Syscall::from_number(machine, call).is_some_and(Syscall::is_memory_map_call);
@@ -132,9 +145,9 @@ impl ClassifiedWait {
 
 impl WaitCounts {
     /// The class of the wait with this `ObservedWait::id` of a thread of this group: a likely mutex whose holders are known by the
-    /// wake-ups there is a contended one.
+    /// wake-ups there is a contended one, and where a process of the group dumps core, threads in `exit_mm` wait for that.
     pub fn class_in_group(&self, group: u16, wait: u32) -> Option<ClassifiedWait> {
-        Some(in_group(&self.mutex_groups, group, self.class_of(wait)?))
+        Some(self.facts.class_in_group(group, self.class_of(wait)?))
     }
 
     /// Classifies the waits of a sample. Rows whose wait is missing (of a damaged recording) count as nothing.
@@ -143,9 +156,13 @@ impl WaitCounts {
             waits.observed.iter().map(|wait| (wait.id, ClassifiedWait::new(wait, host))).collect();
         let by_wake_ups =
             waits.lock_owners.iter().filter(|row| matches!(row.field, OwnerField::Waker(_)) && is_believed(row.field));
-        let mut mutex_groups: Vec<u16> = by_wake_ups.map(|row| row.group).collect();
-        mutex_groups.dedup();
-        let class = |group: u16, wait: u32| Some(in_group(&mutex_groups, group, *classified.get(&wait)?));
+        let mut with_mutexes: Vec<u16> = by_wake_ups.map(|row| row.group).collect();
+        with_mutexes.dedup();
+        let of_dumps = waits.threads.iter().filter(|row| !waits.core_dumps.is_empty() && waits.dumps_core(row.task.pid));
+        let mut dumping_core: Vec<u16> = of_dumps.map(|row| row.group).collect();
+        dumping_core.dedup();
+        let facts = GroupFacts { with_mutexes, dumping_core };
+        let class = |group: u16, wait: u32| Some(facts.class_in_group(group, *classified.get(&wait)?));
         let sub_samples = waits.sub_samples.iter().map(|sub| group_waits(&sub.waits, class)).collect();
         let mut threads: Vec<ThreadWaits> = Vec::new();
         for row in &waits.threads {
@@ -157,7 +174,7 @@ impl WaitCounts {
                 *count = count.saturating_add(row.seen_count);
             }
         }
-        WaitCounts { sub_samples, threads, classified, mutex_groups }
+        WaitCounts { sub_samples, threads, classified, facts }
     }
 
     /// The class of the wait with this `ObservedWait::id`; `None` if it is missing (of a damaged recording).
@@ -205,12 +222,17 @@ fn held_on_storage(wchan: Option<&Name>) -> HeldOnStorage {
     lock.map_or(HeldOnStorage::Any, KernelLock::held_on_storage)
 }
 
-fn in_group(mutex_groups: &[u16], group: u16, wait: ClassifiedWait) -> ClassifiedWait {
-    match wait.futex {
-        Some(FutexWait::LikelyMutex { address }) if !wait.has_timeout && mutex_groups.contains(&group) => {
-            ClassifiedWait { class: WaitClass::Lock, futex: Some(FutexWait::ContendedMutex { address }), ..wait }
+impl GroupFacts {
+    fn class_in_group(&self, group: u16, wait: ClassifiedWait) -> ClassifiedWait {
+        match wait.futex {
+            Some(FutexWait::LikelyMutex { address }) if !wait.has_timeout && self.with_mutexes.contains(&group) => {
+                ClassifiedWait { class: WaitClass::Lock, futex: Some(FutexWait::ContendedMutex { address }), ..wait }
+            }
+            None if wait.may_be_core_dump && self.dumping_core.contains(&group) => {
+                ClassifiedWait { class: WaitClass::CoreDump, ..wait }
+            }
+            _ => wait,
         }
-        _ => wait,
     }
 }
 
@@ -233,7 +255,7 @@ impl GroupWaits {
     fn add(&mut self, wait: ClassifiedWait, row: &GroupWait) {
         let count = match (wait.state, wait.class) {
             (TaskState::Running, _) => &mut self.running,
-            (TaskState::Blocked, WaitClass::Vfork | WaitClass::Frozen) => return,
+            (TaskState::Blocked, WaitClass::Vfork | WaitClass::Frozen | WaitClass::CoreDump) => return,
             (TaskState::Blocked | TaskState::Sleeping, WaitClass::Disk) => {
                 if wait.in_memory_map {
                     self.storage_in_memory_map = self.storage_in_memory_map.saturating_add(row.threads);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::fields::{lines, parse_non_negative_f64, parse_u32, words};
 use super::root::Root;
 use crate::ids::CpuId;
-use crate::sample::{Absent, Reading};
 use crate::sample::cpu::{CpuFrequency, CpuTimes};
+use crate::sample::{Absent, Reading};
 
 /// CPUs that are read in a sample: each costs some microseconds.
 const CPUS_A_SAMPLE: usize = 8;
@@ -73,7 +73,8 @@ impl FrequencyReader {
         for (id, _) in online.iter().cycle().skip(first).take(CPUS_A_SAMPLE.min(online.len())) {
             self.last = Some(*id);
             // The highest one does not change.
-            let max_khz = self.known.get(id).map(|known| known.max_khz).or_else(|| read_khz(root, *id, "cpuinfo_max_freq").ok());
+            let max_khz =
+                self.known.get(id).map(|known| known.max_khz).or_else(|| read_khz(root, *id, "cpuinfo_max_freq").ok());
             let current = read_khz(root, *id, "scaling_cur_freq");
             is_missing &= matches!(current, Err(Absent::NoSuchFile));
             match current.ok() {

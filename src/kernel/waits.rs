@@ -6,6 +6,7 @@
 mod asked_connections;
 pub mod blocked;
 pub mod budget;
+mod core_dumps;
 pub mod file_locks;
 mod full_pipes;
 mod group_waiters;
@@ -19,6 +20,7 @@ mod observed;
 pub mod owner_namespaces;
 pub mod owner_peers;
 mod peer_waits;
+pub mod pipe_writers;
 mod pipelines;
 pub mod remote_waits;
 mod server_sockets;

@@ -260,9 +260,7 @@ impl Thread {
         let Ok(wchan) = &self.wait.wchan else { return false };
         match self.state {
             // Since Linux 6.1 frozen threads are in D in functions in which no other thread is.
-            TaskState::Blocked => {
-                matches!(WaitClass::classify(self.state, Some(wchan.as_bytes()), None), None | Some(WaitClass::Frozen))
-            }
+            TaskState::Blocked => WaitClass::classify_settled(self.state, Some(wchan.as_bytes()), None) == WaitClass::Frozen,
             TaskState::Sleeping => class::is_freezer(wchan.as_bytes()),
             _ => false,
         }

@@ -60,6 +60,8 @@ pub struct Waits {
     pub pipe_links: Vec<PipeLink>,
     /// Processes of which a thread was seen stopped by a tracer; sorted
     pub traced: Vec<TracedProcess>,
+    /// Processes that dump core, of those with a thread in D in a function in which threads may wait for that; sorted
+    pub core_dumps: Vec<CoreDump>,
     /// Sockets of processes that are blocked, stopped, or runnable in a throttled cgroup, with requests or connections that they have not served; sorted.
     /// `interval::server_connections` counts those that wait.
     pub server_sockets: Vec<ServerSocket>,
@@ -74,6 +76,11 @@ pub struct Waits {
 }
 
 impl Waits {
+    /// Whether the process dumps core, as far as that was read.
+    pub fn dumps_core(&self, pid: u32) -> bool {
+        self.core_dumps.binary_search(&CoreDump { pid }).is_ok()
+    }
+
     /// The wait with this number.
     pub fn observed_wait(&self, id: u32) -> Option<&ObservedWait> {
         let at = self.observed.binary_search_by_key(&id, |wait| wait.id).ok()?;
@@ -173,6 +180,12 @@ pub struct TracedProcess {
     pub pid: u32,
     /// `TracerPid` of /proc/PID/task/TID/status
     pub tracer: u32,
+}
+
+/// A process that dumps core: `CoreDumping` of /proc/PID/status is 1 (since Linux 4.15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CoreDump {
+    pub pid: u32,
 }
 
 /// A group whose processes have sockets that are missing in `Waits::server_sockets`.

@@ -281,6 +281,7 @@ pub fn wait_class_description(class: WaitClass) -> &'static str {
         WaitClass::Hidden => "has a wait channel that is not readable",
         WaitClass::Other => "waits for something else, or sleeps with an unread wait channel",
         WaitClass::Futex => "sleeps on a futex: waits for work or a lock, no holder is known",
+        WaitClass::CoreDump => "waits until another thread has written the core dump of its process, which has crashed",
     }
 }
 
@@ -302,5 +303,6 @@ pub fn wait_class_object(class: WaitClass) -> &'static str {
         WaitClass::Hidden => "unknown: not readable",
         WaitClass::Other => "something else",
         WaitClass::Futex => "work or a lock (futex)",
+        WaitClass::CoreDump => "the core dump: it crashed",
     }
 }

@@ -27,7 +27,9 @@ use stalltop::sample::{Absent, Instant, Name, Sample};
 use stalltop::units::Counter;
 use tasks::groups;
 use thread_waits::queuing;
-use waits::{add_ipc_peers, add_pipes, add_queues, add_tracers, add_unread_connections, add_unread_sockets, rows};
+use waits::{
+    add_core_dumps, add_ipc_peers, add_pipes, add_queues, add_tracers, add_unread_connections, add_unread_sockets, rows,
+};
 
 use crate::format::{self, Case, Phase};
 use crate::network::Network;
@@ -123,6 +125,7 @@ impl Machine {
         add_unread_sockets(phase, &mut waits);
         add_pipes(phase, &mut waits);
         add_tracers(phase, &mut waits);
+        add_core_dumps(phase, &mut waits);
         self.samples += 1;
         if (index + 1).is_multiple_of(phase.connection_scan_interval) {
             self.scan_connections(phase);

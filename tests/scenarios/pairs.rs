@@ -78,7 +78,14 @@ fn are_compatible(a: &Phase, b: &Phase) -> bool {
         phase.tcp.as_ref().is_some_and(|tcp| tcp.syn > 0.0)
             || phase.listen.as_ref().is_some_and(|listen| listen.cookies + listen.syn_drops + listen.drops > 0.0)
     };
+    // The owners of limits and of listening sockets have the same pid.
+    let has_owner = |phase: &Phase| {
+        phase.limit.iter().any(|limit| limit.owner.is_some())
+            || phase.listen.is_some()
+            || phase.namespace.iter().any(|namespace| namespace.listen.is_some())
+    };
     let both = [
+        (has_owner(a), has_owner(b)),
         (repeats_handshakes(a), repeats_handshakes(b)),
         (a.tcp.is_some() || !a.peer.is_empty(), b.tcp.is_some() || !b.peer.is_empty()),
         (a.udp.is_some(), b.udp.is_some()),

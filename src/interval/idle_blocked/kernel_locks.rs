@@ -86,6 +86,7 @@ impl KernelLockWait {
 pub struct KernelLockCounter<'a> {
     /// The waits that count, by `ObservedWait::id`
     waits: FxHashMap<u32, KernelLockWait>,
+    counts: &'a WaitCounts,
     /// By group and wait
     threads: FxHashMap<(u16, u32), f64>,
     /// By index into `Waits::groups`
@@ -97,7 +98,7 @@ pub struct KernelLockCounter<'a> {
 
 impl<'a> KernelLockCounter<'a> {
     /// `None` if no thread was seen in such a wait.
-    pub fn new(host: &Host, older: &'a Sample, newer: &'a Sample, counts: &WaitCounts) -> Option<KernelLockCounter<'a>> {
+    pub fn new(host: &Host, older: &'a Sample, newer: &'a Sample, counts: &'a WaitCounts) -> Option<KernelLockCounter<'a>> {
         let of_wait = |wait: &ObservedWait| Some((wait.id, kernel_lock_wait(host, wait)?));
         let waits: FxHashMap<u32, KernelLockWait> = newer.waits.observed.iter().filter_map(of_wait).collect();
         let empty = waits.is_empty();
@@ -106,6 +107,7 @@ impl<'a> KernelLockCounter<'a> {
                 waits.get(&wait).is_some_and(|wait| wait.is_lock)
             }),
             waits,
+            counts,
             threads: FxHashMap::default(),
             result: KernelLocks::default(),
             older,
@@ -128,7 +130,9 @@ impl<'a> KernelLockCounter<'a> {
             let Some(wait) = self.waits.get(&row.wait) else { continue };
             // A function that is not known may wait for storage, if there are requests in flight.
             let may_be_storage = !wait.is_lock && sub_sample.in_flight != Some(0);
-            if may_be_storage || is_behind(row.group, wait) {
+            let for_core_dump =
+                || self.counts.class_in_group(row.group, row.wait).is_some_and(|wait| wait.class == WaitClass::CoreDump);
+            if may_be_storage || is_behind(row.group, wait) || for_core_dump() {
                 continue;
             }
             let threads = f64::from(row.threads);
@@ -145,7 +149,7 @@ impl<'a> KernelLockCounter<'a> {
 
     /// `None` if no thread counted. `holders`: of locks inside the kernel.
     pub fn finish(self, cpus: f64, holders: &[LockHolder]) -> Option<KernelLocks> {
-        let KernelLockCounter { waits, threads, connections, mut result, older, newer } = self;
+        let KernelLockCounter { waits, threads, connections, mut result, older, newer, .. } = self;
         let mut groups: FxHashMap<u16, Vec<KernelLockWait>> = FxHashMap::default();
         for ((group, wait), threads) in threads {
             let Some(wait) = waits.get(&wait) else { continue };

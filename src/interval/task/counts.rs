@@ -21,6 +21,8 @@ pub struct TaskCounts {
     pub blocked_other: u32,
     /// Part of `blocked_other`: waiting for a lock inside the kernel
     pub blocked_lock: u32,
+    /// Part of `blocked_other`: until their process has dumped core
+    pub blocked_core_dump: u32,
     /// Part of `blocked_other`: with a hidden wait channel
     pub blocked_hidden: u32,
     /// S in a lock that is held, or in a futex by an active worker whose group has a thread on storage
@@ -34,6 +36,7 @@ pub(super) fn count_thread(thread: &Thread, class: WaitClass, behind: bool, coun
         TaskState::Blocked => {
             counts.blocked += 1;
             counts.blocked_lock += u32::from(class == WaitClass::Lock);
+            counts.blocked_core_dump += u32::from(class == WaitClass::CoreDump);
             counts.blocked_hidden += u32::from(class == WaitClass::Hidden);
             match class {
                 WaitClass::Disk => counts.blocked_disk += 1,

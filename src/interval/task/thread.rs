@@ -6,7 +6,7 @@ use super::{TaskCounts, TaskSpanBuilder, ThreadSpan, microstates, user_tick_shar
 use crate::ids::CpuId;
 use crate::interval::new_tasks::zeroed_thread;
 use crate::sample::task::{Process, Schedstat, TaskState, Thread};
-use crate::sample::waits::ACTIVE_NS;
+use crate::sample::waits::{ACTIVE_NS, WaitClass};
 use crate::units::{PerSecond, Ratio, delta};
 
 impl TaskSpanBuilder<'_> {
@@ -22,7 +22,10 @@ impl TaskSpanBuilder<'_> {
     ) -> Option<ThreadSpan> {
         let id = process.task_id(new);
         let seen = self.thread_waits.get(&id).copied();
-        let class = wait_class(self.host, new);
+        let class = match wait_class(self.host, new) {
+            WaitClass::Lock if self.waits_for_core_dump(process, new) => WaitClass::CoreDump,
+            class => class,
+        };
         let holding = seen.is_some_and(|seen| {
             self.groups_on_storage.get(usize::from(seen.group)).copied().unwrap_or(false)
                 && self.turns.may_wait(seen.group, id.pid)

@@ -3,6 +3,7 @@
 use super::TaskSpanBuilder;
 use crate::interval::wait_counts::ThreadWaits;
 use crate::sample::task::{Process, TaskState, Thread};
+use crate::sample::waits::class::may_be_core_dump;
 use crate::sample::waits::{Syscall, WaitClass};
 use crate::sample::{Absent, Host, Sample};
 
@@ -36,6 +37,13 @@ pub(super) struct OffCpuShares {
 }
 
 impl TaskSpanBuilder<'_> {
+    /// Whether it is in D where threads wait for the core dump of their process, and the process dumps core.
+    pub(super) fn waits_for_core_dump(&self, process: &Process, thread: &Thread) -> bool {
+        thread.state == TaskState::Blocked
+            && self.waits.dumps_core(process.pid)
+            && thread.wait.wchan.as_ref().is_ok_and(|channel| may_be_core_dump(channel.as_bytes()))
+    }
+
     /// A futex counts as a lock if the group has a thread on storage; a wait for completions counts as disk if requests are in
     /// flight. `None` if the thread was running at all of them.
     pub(super) fn off_cpu_shares(&self, seen: &ThreadWaits, holding: bool) -> Option<OffCpuShares> {
@@ -44,7 +52,7 @@ impl TaskSpanBuilder<'_> {
         let disk = times(WaitClass::Disk) + when(self.io_in_flight == Some(true), WaitClass::Aio);
         let unknown = when(self.io_in_flight.is_none(), WaitClass::Aio);
         let lock = times(WaitClass::Lock) + when(holding, WaitClass::Futex);
-        let other = times(WaitClass::Memory) + times(WaitClass::Vfork);
+        let other = times(WaitClass::Memory) + times(WaitClass::Vfork) + times(WaitClass::CoreDump);
         let sleep = f64::from(seen.sub_sample_count()) - disk - lock - other - unknown - times(WaitClass::Running);
         let whole = disk + lock + other + sleep + unknown;
         (whole > 0.0).then(|| OffCpuShares {

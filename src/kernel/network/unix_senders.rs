@@ -33,7 +33,7 @@ const MAX_IDLE_INTERVAL: Duration = Duration::from_secs(60);
 /// Otherwise after this many times: at most 1 % of one CPU.
 const INTERVAL_PER_COST: u32 = 100;
 /// A receiver that reads changes its queue in less than this time: not quite the second between two samples.
-const MIN_FULL_NS: u64 = 900_000_000;
+pub const MIN_FULL_NS: u64 = 900_000_000;
 /// Sockets whose processes are searched.
 const MAX_SOCKETS: usize = 512;
 

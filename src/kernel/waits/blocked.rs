@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use rustc_hash::FxHashMap;
 
 use super::wait_queues::Waiter;
-use super::{IntervalWaits, file_locks, full_pipes, ipc_peers, pipelines, remote_waits, server_sockets, tracers};
+use super::{IntervalWaits, core_dumps, file_locks, full_pipes, ipc_peers, pipelines, remote_waits, server_sockets, tracers};
 use crate::ids::{CgroupId, DiskId};
 use crate::kernel::disk::is_partition_name;
 use crate::kernel::mounts;
@@ -110,6 +110,7 @@ pub fn resolve_files(
         thread.file = Some(Name::from(target.as_slice()));
     }
     tracers::read_tracers(&mut waits, files);
+    core_dumps::read_core_dumps(&mut waits, files);
     let mut file_locks = None;
     for (queue, waiter) in waits.wait_queues.iter_mut().zip(&waiters) {
         let Some(Waiter { pid, syscall, in_file_lock }) = *waiter else { continue };

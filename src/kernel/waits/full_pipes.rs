@@ -15,11 +15,11 @@ use crate::ids::TaskId;
 use crate::kernel::fields::parse_u32;
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
-use crate::sample::task::{Process, TaskState, Tasks};
+use crate::sample::task::{Process, TaskState, Tasks, Thread};
 use crate::sample::waits::{PipeLink, Waits, class};
 
 /// Bounds of an interval: threads in full pipes, stopped processes, and descriptors read of all processes.
-const MAX_THREADS: usize = 64;
+pub(super) const MAX_THREADS: usize = 64;
 const MAX_STOPPED: usize = 16;
 /// … relatives of one of them, and threads of one relative.
 const MAX_RELATIVES: usize = 16;
@@ -54,6 +54,19 @@ pub(super) fn trace_full_pipes(waits: &mut Waits, tasks: Option<&Tasks>, root: &
         return;
     }
     readers.extend(busy_processes(waits).into_iter().chain(writers.values().flatten().copied()));
+    waits.pipe_links.extend(find_readers(&writers, readers, root, files));
+    waits.pipe_links.sort_unstable();
+    waits.pipe_links.dedup();
+}
+
+/// The full pipes between processes: `writers` by the inode of the pipe, and those of `readers` that have its read end open.
+pub(super) fn find_readers(
+    writers: &FxHashMap<u32, BTreeSet<u32>>,
+    readers: BTreeSet<u32>,
+    root: &Root,
+    files: &mut TaskFiles,
+) -> Vec<PipeLink> {
+    let mut links = Vec::new();
     let mut left = MAX_DESCRIPTORS;
     for reader in readers {
         let Ok(descriptors) = root.list_directory(format!("proc/{reader}/fd")) else { continue };
@@ -63,21 +76,26 @@ pub(super) fn trace_full_pipes(waits: &mut Waits, tasks: Option<&Tasks>, root: &
             for end in read_open_endpoints(reader, descriptor, files) {
                 let Endpoint::PipeRead(inode) = end else { continue };
                 let writers = writers.get(&inode).into_iter().flatten().copied().filter(|&writer| writer != reader);
-                waits.pipe_links.extend(writers.map(|writer| PipeLink { writer, reader, is_full: true }));
+                links.extend(writers.map(|writer| PipeLink { writer, reader, is_full: true }));
             }
         }
     }
-    waits.pipe_links.sort_unstable();
-    waits.pipe_links.dedup();
+    links
 }
 
 /// Its parent, its children, and its siblings: a pipeline of a shell has one parent.
-fn relatives<'a>(tasks: &'a Tasks, of: &'a Process) -> impl Iterator<Item = &'a Arc<Process>> {
+pub(super) fn relatives<'a>(tasks: &'a Tasks, of: &'a Process) -> impl Iterator<Item = &'a Arc<Process>> {
     let is_related = |other: &&Arc<Process>| {
         let is_sibling = other.ppid == of.ppid && of.ppid > LAST_BOOT_PID && other.pid != of.pid;
         other.ppid == of.pid || (other.pid == of.ppid && other.pid > LAST_BOOT_PID) || is_sibling
     };
     tasks.processes.iter().filter(is_related).take(MAX_RELATIVES)
+}
+
+/// Its parent, the parent of that one, and so on.
+pub(super) fn ancestors<'a>(tasks: &'a Tasks, of: &'a Process) -> impl Iterator<Item = &'a Arc<Process>> {
+    let parent = |process: &Process| tasks.process(process.ppid).filter(|parent| parent.pid > LAST_BOOT_PID);
+    std::iter::successors(parent(of), move |process| parent(process)).take(MAX_RELATIVES)
 }
 
 /// Threads whose wait channel was not read: they have slept since before the first sample.
@@ -87,11 +105,11 @@ fn sleeping_threads(process: &Process) -> impl Iterator<Item = TaskId> {
 }
 
 fn threads_in_full_pipes(process: &Process) -> impl Iterator<Item = TaskId> {
-    let in_full_pipe = process.threads.iter().filter(|thread| {
-        thread.state == TaskState::Sleeping
-            && thread.wait.wchan.as_ref().is_ok_and(|wchan| class::is_full_pipe(wchan.as_bytes()))
-    });
-    in_full_pipe.map(|thread| process.task_id(thread))
+    process.threads.iter().filter(|thread| is_in_full_pipe(thread)).map(|thread| process.task_id(thread))
+}
+
+pub(super) fn is_in_full_pipe(thread: &Thread) -> bool {
+    thread.state == TaskState::Sleeping && thread.wait.wchan.as_ref().is_ok_and(|wchan| class::is_full_pipe(wchan.as_bytes()))
 }
 
 fn lock_owners_in_full_pipes(waits: &Waits) -> BTreeSet<TaskId> {

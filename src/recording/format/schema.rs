@@ -28,8 +28,8 @@ use crate::sample::network::{Listener, Nic, Softnet, SynQueue, UdpSocket};
 use crate::sample::stacks::{ThreadStack, UserStack};
 use crate::sample::task::{Process, ReadTime, RunTime, Thread};
 use crate::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerPeer, PipeLink, ServerSocket,
-    SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue,
+    BlockedWait, CoreDump, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerPeer, PipeLink,
+    ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue,
 };
 use crate::sample::{Absent, Instant, ReadDelays, Sample, SamplingCost};
 pub use tasks::{FACTS, THREAD_COUNT, add_thread_counts, subtract_thread_counts};
@@ -156,6 +156,7 @@ pub const LISTS: &[List] = lists! {
     34 "sockets of blocked servers": ServerSocket, keys 3, steps 4, |s| Ok(&s.waits.server_sockets), |s| Ok(&mut s.waits.server_sockets);
     35 "pipes between processes": PipeLink, keys 2, steps 2, |s| Ok(&s.waits.pipe_links), |s| Ok(&mut s.waits.pipe_links);
     56 "traced processes": TracedProcess, keys 2, steps 2, |s| Ok(&s.waits.traced), |s| Ok(&mut s.waits.traced);
+    57 "processes that dump core": CoreDump, keys 1, steps 1, |s| Ok(&s.waits.core_dumps), |s| Ok(&mut s.waits.core_dumps);
     36 "groups whose sockets were not read": UnreadServer, keys 1, steps 1, |s| Ok(&s.waits.unread_servers), |s| Ok(&mut s.waits.unread_servers);
     60 "owners of futex locks": LockOwner, keys 2, steps 3, |s| Ok(&s.waits.lock_owners), |s| Ok(&mut s.waits.lock_owners);
     61 "owners of kernel locks": KernelLockOwner, keys 2, steps 2, |s| Ok(&s.waits.kernel_lock_owners), |s| Ok(&mut s.waits.kernel_lock_owners);

@@ -1,7 +1,8 @@
 //! Wait classes: what a thread waits for, from its state, the kernel function in which it sleeps (wchan) and its system call. The functions
-//! of each class are in `class/table.rs`, those that wait for locks of the kernel in `class/kernel_locks.rs`, words for screens in
-//! `class/words.rs`.
+//! of each class are in `class/table.rs`, those that wait for locks of the kernel in `class/kernel_locks.rs`, those that say more than the class
+//! in `class/channels.rs`, words for screens in `class/words.rs`.
 
+mod channels;
 mod kernel_locks;
 mod table;
 mod words;
@@ -10,6 +11,10 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::channels::{
+    is_empty_unix_socket, is_file_lock, is_freezable_sleep, is_freezer, is_full_pipe, is_full_socket, is_fuse_request,
+    is_kernel_delay, is_non_block_file_system, is_non_block_storage, is_request_wait, is_tape, may_be_core_dump, may_be_socket,
+};
 pub use self::kernel_locks::{HeldOnStorage, KernelLock, is_own_mmap_lock};
 use self::table::{EXACT_NAMES, PREFIXES};
 pub use self::words::wait_words;
@@ -50,11 +55,13 @@ pub enum WaitClass {
     /// A futex or semaphore not known to be a held lock: a condition variable, a work queue, or a lock after all. Idle unless its group
     /// shows otherwise.
     Futex,
+    /// In D until another thread of its process has written the core dump: the process has crashed
+    CoreDump,
 }
 
 impl WaitClass {
     /// How many there are: the length of an array indexed by `WaitClass as usize`.
-    pub const COUNT: usize = 15;
+    pub const COUNT: usize = 16;
 
     pub const ALL: [WaitClass; WaitClass::COUNT] = [
         WaitClass::Running,
@@ -72,6 +79,7 @@ impl WaitClass {
         WaitClass::Hidden,
         WaitClass::Other,
         WaitClass::Futex,
+        WaitClass::CoreDump,
     ];
 
     /// The word on the screen and in JSON.
@@ -92,6 +100,7 @@ impl WaitClass {
             WaitClass::Hidden => "hidden",
             WaitClass::Other => "other",
             WaitClass::Futex => "futex",
+            WaitClass::CoreDump => "core-dump",
         }
     }
 
@@ -111,7 +120,9 @@ impl WaitClass {
         }
         let class = WaitClass::from_wchan(strip_compiler_suffix(channel));
         let class = match (class, call) {
-            (Some(WaitClass::Futex), Some(call)) if call.is_contended_futex() => WaitClass::Lock,
+            (Some(WaitClass::Futex), Some(call)) if state == TaskState::Sleeping && call.is_contended_futex() => {
+                WaitClass::Lock
+            }
             (Some(class), _) => class,
             // wait_woken and others serve sockets, terminals and inotify alike: the system call says which.
             (None, Some(call)) if state == TaskState::Blocked && waits_for_deferred_io(channel, call) => WaitClass::Disk,
@@ -123,6 +134,13 @@ impl WaitClass {
             (TaskState::Sleeping, WaitClass::Disk) if !is_fuse_request(channel) => Some(WaitClass::Other),
             _ => Some(class),
         }
+    }
+
+    /// The class of a thread that was found in this wait again and again and did not run meanwhile: in D in a function in which threads sleep
+    /// in S, it was put into D by the freezer if that lets them sleep there; otherwise it is in D for another reason, as for a mutex.
+    pub fn classify_settled(state: TaskState, channel: Option<&[u8]>, call: Option<Syscall>) -> WaitClass {
+        let is_freezable = || channel.is_some_and(is_freezable_sleep);
+        WaitClass::classify(state, channel, call).unwrap_or(if is_freezable() { WaitClass::Frozen } else { WaitClass::Other })
     }
 
     /// Whether threads wait there only in S, so that the channel also gives the state.
@@ -142,12 +160,15 @@ impl WaitClass {
     }
 }
 
-/// The class of a wait whose wait channel alone does not determine it.
+/// The class of a wait whose wait channel alone does not determine it. In D the function waits for something else than the call usually does:
+/// sendmsg to a netlink socket for a mutex of the network configuration.
 fn class_by_syscall(call: Syscall, state: TaskState) -> WaitClass {
     match call.name {
+        "flock" => WaitClass::Lock,
+        _ if state == TaskState::Blocked && call.is_fsync_family() => WaitClass::Disk,
+        _ if state == TaskState::Blocked => WaitClass::Other,
         "futex" if call.is_contended_futex() => WaitClass::Lock,
         "futex" | "semtimedop" | "semop" => WaitClass::Futex,
-        "flock" => WaitClass::Lock,
         "recvfrom" | "recvmsg" | "recvmmsg" | "sendto" | "sendmsg" | "sendmmsg" | "accept" | "accept4" | "connect" => {
             WaitClass::Net
         }
@@ -155,7 +176,6 @@ fn class_by_syscall(call: Syscall, state: TaskState) -> WaitClass {
         "nanosleep" | "clock_nanosleep" => WaitClass::Timer,
         "wait4" | "waitid" => WaitClass::Child,
         "io_getevents" | "io_pgetevents" | "io_uring_enter" => WaitClass::Aio,
-        _ if call.is_fsync_family() && state == TaskState::Blocked => WaitClass::Disk,
         _ => WaitClass::Other,
     }
 }
@@ -171,83 +191,6 @@ fn waits_for_deferred_io(channel: &[u8], call: Syscall) -> bool {
 fn never_uninterruptible(class: WaitClass) -> bool {
     use WaitClass::{Aio, Child, Futex, Net, Pipe, Poll, Timer};
     matches!(class, Aio | Child | Futex | Net | Pipe | Poll | Timer)
-}
-
-/// Whether a thread there waits for the answer of a FUSE file system, interruptibly in S. The threads of the file system itself wait for
-/// requests in fuse_dev_do_read.
-pub fn is_fuse_request(channel: &[u8]) -> bool {
-    const NAMES: [&str; 4] = ["request_wait_answer", "__fuse_request_send", "__fuse_simple_request", "fuse_simple_request"];
-    NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
-}
-
-/// Whether a thread there waits for a file lock (flock, fcntl), whose holder is in /proc/locks.
-pub fn is_file_lock(channel: &[u8]) -> bool {
-    const NAMES: [&str; 5] = ["locks_lock_inode_wait", "flock_lock", "posix_lock", "fcntl_setlk", "do_lock_file_wait"];
-    NAMES.iter().any(|name| channel.starts_with(name.as_bytes()))
-}
-
-/// Whether a thread there waits for room in a pipe, which is full.
-pub fn is_full_pipe(channel: &[u8]) -> bool {
-    const NAMES: [&str; 4] = ["anon_pipe_write", "fifo_pipe_write", "pipe_write", "wait_for_space"];
-    NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
-}
-
-/// Whether a thread there waits for room in the send buffer of a socket, whose other end does not read.
-pub fn is_full_socket(channel: &[u8]) -> bool {
-    const NAMES: [&str; 4] = ["sk_stream_wait_memory", "sock_alloc_send_pskb", "sock_wait_for_wmem", "unix_wait_for_peer"];
-    NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
-}
-
-/// Whether a thread there may wait for data of a socket: TCP, terminals and inotify wait there alike.
-pub fn may_be_socket(channel: &[u8]) -> bool {
-    strip_compiler_suffix(channel) == b"wait_woken"
-}
-
-/// Whether a thread there waits for data in a Unix socket.
-pub fn is_empty_unix_socket(channel: &[u8]) -> bool {
-    strip_compiler_suffix(channel) == b"unix_stream_data_wait"
-}
-
-/// Whether a thread there is frozen by its cgroup.
-pub fn is_freezer(channel: &[u8]) -> bool {
-    const NAMES: [&str; 3] = ["__refrigerator", "do_freezer_trap", "refrigerator"];
-    NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
-}
-
-/// Whether a thread in D there sleeps for a time that its driver or its caller chose, or waits until a device is free for it.
-pub fn is_kernel_delay(channel: &[u8]) -> bool {
-    const NAMES: [&str; 6] =
-        ["msleep", "usleep_range_state", "usleep_range", "schedule_timeout", "schedule_timeout_uninterruptible", "ssleep"];
-    NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
-}
-
-/// Whether a thread there waits for storage that is no block device of this host: of a server, or FUSE.
-pub fn is_non_block_storage(channel: &[u8]) -> bool {
-    const NAMES: [&str; 15] = [
-        "nfs",
-        "rpc_",
-        "cifs",
-        "smb",
-        "wait_for_response",
-        "compound_send_recv",
-        "ceph",
-        "fuse_",
-        "__fuse_",
-        "request_wait_answer",
-        "v9fs",
-        "p9_",
-        "afs_",
-        "gfs2",
-        "netfs_",
-    ];
-    NAMES.iter().any(|name| channel.starts_with(name.as_bytes()))
-}
-
-/// Whether a file system of this type (mountinfo) has no block device of this host: it is that of a server, or in user space.
-pub fn is_non_block_file_system(kind: &[u8]) -> bool {
-    const TYPES: [&str; 13] =
-        ["nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "fuse", "afs", "lustre", "glusterfs", "beegfs", "orangefs"];
-    TYPES.iter().any(|name| name.as_bytes() == kind) || kind.starts_with(b"fuse.")
 }
 
 /// Without `.isra.0`, `.constprop.0`, `.part.0`, `.cold`: suffixes of the compiler, different in each build.
@@ -305,6 +248,14 @@ mod tests {
         for (kind, is_one) in kinds {
             assert_eq!(is_non_block_file_system(kind.as_bytes()), is_one, "{kind}");
         }
+    }
+
+    #[test]
+    fn waits_for_requests_are_storage() {
+        for name in table::REQUEST_WAITS {
+            assert_eq!(of(TaskState::Blocked, name), Some(WaitClass::Disk), "{name}");
+        }
+        assert!(is_request_wait(b"submit_bio_wait") && !is_request_wait(b"ext4_discard_work"));
     }
 
     #[test]
@@ -409,6 +360,37 @@ mod tests {
             "the file system itself, with nothing to do"
         );
         assert_eq!(of(TaskState::Sleeping, "folio_wait_bit"), Some(WaitClass::Other));
+    }
+
+    #[test]
+    fn in_d_a_call_for_sockets_or_events_says_nothing_of_a_function_that_is_not_known() {
+        let call = |name| Some(Syscall { name, arguments: [3, 0, 0] });
+        let class = |state, name| WaitClass::classify(state, Some(b"some_function"), call(name));
+        for name in ["sendmsg", "recvmsg", "poll", "io_uring_enter", "nanosleep", "wait4", "futex"] {
+            assert_eq!(class(TaskState::Blocked, name), Some(WaitClass::Other), "{name}");
+            assert_ne!(class(TaskState::Sleeping, name), Some(WaitClass::Other), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_where_the_freezer_leaves_threads_asleep_are_they_frozen_in_d() {
+        let settled = |channel: &str| WaitClass::classify_settled(TaskState::Blocked, Some(channel.as_bytes()), None);
+        for name in [
+            "futex_do_wait",
+            "do_epoll_wait",
+            "poll_schedule_timeout.constprop.0",
+            "hrtimer_nanosleep",
+            "unix_stream_read_generic",
+        ] {
+            assert_eq!(settled(name), WaitClass::Frozen, "{name}");
+        }
+        for name in ["netlink_recvmsg", "anon_pipe_write", "inet_csk_accept", "do_wait"] {
+            assert_eq!(settled(name), WaitClass::Other, "{name}");
+        }
+        assert_eq!(settled("netlink_dump"), WaitClass::Lock);
+        let contended = Some(Syscall { name: "futex", arguments: [0x1000, 0x80, 2] });
+        let frozen = WaitClass::classify_settled(TaskState::Blocked, Some(b"futex_do_wait"), contended);
+        assert_eq!(frozen, WaitClass::Frozen, "behind a mutex, and frozen there");
     }
 
     #[test]

@@ -42,11 +42,11 @@ impl ObservedWait {
     }
 
     /// The class of the wait. A sampler keeps no reading whose state and wait channel contradict each other, unless the
-    /// thread did not run in between: then the freezer put it into D where it slept.
+    /// thread did not run in between.
     pub fn class(&self, machine: &[u8]) -> WaitClass {
         let call = self.syscall.and_then(|call| Syscall::from_number(machine, call));
         let wchan = self.wchan.as_ref().map(Name::as_bytes);
-        match WaitClass::classify(self.state, wchan, call).unwrap_or(WaitClass::Frozen) {
+        match WaitClass::classify_settled(self.state, wchan, call) {
             // It waits for a timeout or for work, so it is not blocked with its group.
             WaitClass::Futex if self.has_timeout || call.is_some_and(Syscall::is_idle_runtime_thread) => WaitClass::Other,
             class => class,

@@ -3,8 +3,8 @@
 use stalltop::ids::GroupId;
 use stalltop::sample::task::TaskState;
 use stalltop::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, OwnerPeer, PipeLink,
-    ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits, WakerChecks,
+    BlockedWait, CoreDump, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, OwnerPeer,
+    PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits, WakerChecks,
 };
 
 use super::dice::Dice;
@@ -73,6 +73,7 @@ pub fn waits(d: &mut Dice) -> Waits {
             last_data_received_ms: d.u32(),
         }),
         traced: d.list(2, |d| TracedProcess { pid: d.u32(), tracer: d.u32() }),
+        core_dumps: d.list(2, |d| CoreDump { pid: d.u32() }),
         pipe_links: d.list(2, |d| PipeLink { writer: d.u32(), reader: d.u32(), is_full: d.bool() }),
         server_sockets: d.list(2, |d| ServerSocket {
             group: d.u16(),

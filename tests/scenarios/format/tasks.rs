@@ -93,6 +93,9 @@ pub struct Process {
     pub unread_sockets: bool,
     /// The process that traces it (ptrace)
     pub tracer: Option<u32>,
+    /// It writes a core dump
+    #[serde(default)]
+    pub dumps_core: bool,
     /// Sub-samples of ten in which its first thread is stopped by the tracer
     #[serde(default)]
     pub stopped: u16,

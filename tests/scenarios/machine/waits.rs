@@ -4,8 +4,8 @@ use stalltop::ids::GroupId;
 use stalltop::interval::wait_counts::GroupWaits;
 use stalltop::sample::task::{RawSyscall, TaskState};
 use stalltop::sample::waits::{
-    GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, ThreadWait, TracedProcess, UnreadServer, WaitClass,
-    WaitQueue, Waits,
+    CoreDump, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, ThreadWait, TracedProcess, UnreadServer,
+    WaitClass, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Name};
 
@@ -137,6 +137,20 @@ pub(super) fn add_tracers(phase: &Phase, waits: &mut Waits) {
         waits.threads.extend(rows.map(|(wait, seen_count)| ThreadWait { task, wait, group, seen_count }));
         waits.traced.push(TracedProcess { pid: process.pid, tracer });
     }
+    waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
+}
+
+/// Processes that dump core, with their threads in queues for that.
+pub(super) fn add_core_dumps(phase: &Phase, waits: &mut Waits) {
+    for process in phase.process.iter().filter(|process| process.dumps_core) {
+        waits.core_dumps.push(CoreDump { pid: process.pid });
+        let group = group_index(process, &waits.groups);
+        for (wait, ..) in lock_queues(phase).filter(|(_, other, _)| other.pid == process.pid) {
+            let task = synthetic::task_id(process.pid, process.pid + 1);
+            waits.threads.push(ThreadWait { task, wait, group, seen_count: 10 });
+        }
+    }
+    waits.core_dumps.sort_unstable();
     waits.threads.sort_by_key(|thread| (thread.task, thread.wait));
 }
 

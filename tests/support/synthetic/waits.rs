@@ -42,6 +42,7 @@ pub fn observed() -> Vec<ObservedWait> {
         WaitClass::Hidden => (Sleeping, ""),
         WaitClass::Other => (Sleeping, "sigsuspend"),
         WaitClass::Futex => (Sleeping, "futex_do_wait"),
+        WaitClass::CoreDump => (Blocked, "coredump_task_exit"),
     };
     let more = [
         (OTHER_BLOCKED, (Blocked, "some_driver")),

@@ -25,6 +25,8 @@ use crate::interval::idle_blocked::kernel_locks::is_frozen_file_system;
 use crate::interval::lock_holders::holder_of_group;
 use crate::sample::Name;
 use crate::sample::disk::Disk;
+use crate::sample::task::{TaskState, Thread};
+use crate::sample::waits::class::{KernelLock, is_tape, strip_compiler_suffix};
 use crate::sample::waits::{MAX_BLOCKED_THREADS, Syscall, WaitClass};
 use crate::units::PerSecond;
 
@@ -35,7 +37,7 @@ pub const HUNG_TASK: Rule = Rule {
               everything that waits for it waits too. A thread that waits for a file system in user space (FUSE) sleeps in S \
               and can be killed.",
     computed: "In D, or asleep for the answer of a file system in user space (FUSE), for at least 5 s without any CPU time. \
-               vfork parents and frozen tasks are left out. Critical from 120 s. A device of the device mapper that is suspended is named (dm/suspended, read every 30 s). Kernel threads that enter D and hang at the \
+               vfork parents and frozen tasks are left out. Critical from 120 s, except behind a core dump of their process, which is named. A device of the device mapper that is suspended is named (dm/suspended, read every 30 s). Kernel threads that enter D and hang at the \
                same time are named with it; alone they are reported from 120 s, as a note; if a device completes nothing, \
                that finding names them. Kernel threads that are in D from the start are learned by name (10 s in which \
                nothing else hangs) and left out.",
@@ -44,6 +46,7 @@ pub const HUNG_TASK: Rule = Rule {
         "its wait channel and file: a frozen file system, a server that does not answer, a stalled device",
         "a disk-stalled finding at the same time",
         "/proc/PID/stack as root",
+        "a core dump: coredumpctl, or kernel.core_pattern; its size is limited by RLIMIT_CORE and /proc/PID/coredump_filter",
         "FUSE: whether its server runs; /sys/fs/fuse/connections/N/waiting, and writing to abort beside it ends the wait",
     ],
     reference: "Wait classes",
@@ -91,13 +94,16 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
             threads => format!("; hung kernel threads at the same time: {}", kernel_thread_names(threads)),
         };
         let (cause, basis) = hang_cause(context, longest);
-        let sentence = format!(
-            "{label}{others} {} stuck{} for {} without a break, {call}{on}: {}{beside}",
-            if threads == 1 { "has been" } else { "have been" },
-            if waits_for_fuse(longest) { "" } else { " in D" },
-            duration(longest_s),
-            cause
-        );
+        let dumps_core = longest.class == WaitClass::CoreDump;
+        let sentence = match dumps_core {
+            true => core_dump_sentence(context, longest, longest_s),
+            false => format!(
+                "{label}{others} {} stuck{} for {} without a break, {call}{on}: {cause}{beside}",
+                if threads == 1 { "has been" } else { "have been" },
+                if waits_for_fuse(longest) { "" } else { " in D" },
+                duration(longest_s),
+            ),
+        };
         let subject = match has_one_thread(context, id) {
             true => Subject::Task { id: longest.task, name: thread_name },
             false => Subject::Group {
@@ -106,7 +112,8 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
             },
         };
         found.push(Candidate {
-            severity: if longest_s >= context.thresholds.hung_critical_seconds {
+            // The process has crashed, and its threads end with the dump.
+            severity: if longest_s >= context.thresholds.hung_critical_seconds && !dumps_core {
                 Severity::Critical
             } else {
                 Severity::Warning
@@ -144,6 +151,22 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
     }
     found.extend(standalone_candidate(context, &of_kernel));
     found
+}
+
+/// `java (4711) is writing a core dump (it crashed); 199 threads have waited for that for 12 s`
+fn core_dump_sentence(context: &RuleContext, longest: &BlockedThread, seconds: f64) -> String {
+    let process = context.process(longest.task.pid);
+    let name = process.map_or_else(|| lossy_name(&longest.comm), |process| lossy_name(&process.comm));
+    let waits =
+        |thread: &&Thread| thread.state == TaskState::Blocked && thread.wait.wchan.as_ref().ok() == longest.wchan.as_ref();
+    let threads = process.map_or(0, |process| process.threads.iter().filter(waits).count()).max(1);
+    format!(
+        "{name} ({}) is writing a core dump (it crashed); {} {} waited for that for {}",
+        longest.task.pid,
+        plural(threads as f64, "thread", "threads"),
+        if threads == 1 { "has" } else { "have" },
+        duration(seconds),
+    )
 }
 
 /// Whether the group has only one thread. Otherwise the finding is about the group.
@@ -216,6 +239,7 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
     let idle = requests.is_some_and(|requests| requests < MIN_BUSY_REQUESTS);
     let call = thread.syscall.and_then(|call| Syscall::from_number(context.interval.host.machine.as_bytes(), call));
     let frozen = thread.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), call));
+    let lock = thread.wchan.as_ref().and_then(|channel| KernelLock::of_function(strip_compiler_suffix(channel.as_bytes())));
     // In the same wait, but in a call that needs no file system: the lock of cgroups against new tasks.
     let makes_task = !frozen && thread.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), None));
     if let Some(cause) = suspended_cause(context, thread, frozen) {
@@ -223,12 +247,14 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
     }
     let holder = holder_of_group(&context.interval.locks.kernel_holders, usize::from(thread.group));
     let basis = match (thread.class, holder) {
+        (WaitClass::CoreDump, _) => "the wait channel, CoreDumping of /proc/PID/status",
         _ if thread.is_non_block_storage() => "the type of the mount, or the wait channel",
         (WaitClass::Disk, _) if stalled.is_some() && thread.disk.is_some() => "/proc/diskstats",
-        (WaitClass::Lock, Some(holder)) if !frozen => known_by(holder.field),
+        (WaitClass::Lock, Some(holder)) if !frozen && !lock.is_some_and(KernelLock::is_of_program) => known_by(holder.field),
         _ => "inference: the wait channel, the mount, requests in flight",
     };
     let cause = match thread.class {
+        WaitClass::CoreDump => "another thread writes the core dump of the process, which has crashed".into(),
         _ if thread.is_non_block_storage() => "a server (or a user-space file system) that does not answer".into(),
         WaitClass::Disk if stalled.is_some() => {
             let device = stalled.map(|span| context.disk_name(span.id)).unwrap_or_default();
@@ -236,6 +262,9 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
         }
         WaitClass::Disk if may_wait_for_server(context, thread) => {
             "most likely it waits for the server (or the user-space file system) that does not answer".into()
+        }
+        WaitClass::Lock if let Some(lock) = lock.filter(|lock| lock.is_of_program()) => {
+            format!("the kernel waits for {}", lock.description())
         }
         WaitClass::Lock if let Some(holder) = holder.filter(|_| !frozen) => {
             format!("a lock inside the kernel, held by {}", describe_named_holder(context.interval, holder))
@@ -245,11 +274,21 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
             None => "no I/O is in flight: a frozen file system, not a slow device".into(),
         },
         WaitClass::Lock if makes_task => "a lock inside the kernel without which no task can start or end".into(),
-        WaitClass::Lock | WaitClass::Other | WaitClass::Hidden if idle => {
+        WaitClass::Lock if let Some(lock) = lock.filter(|_| idle) => {
+            format!("no I/O is in flight: it waits for {} inside the kernel, not for a slow device", lock.description())
+        }
+        WaitClass::Lock if idle => {
             "no I/O is in flight: a frozen file system or a lock inside the kernel, not a slow device".into()
+        }
+        WaitClass::Other if thread.wchan.as_ref().is_some_and(|channel| is_tape(channel.as_bytes())) => {
+            "a tape drive: to rewind or to space takes minutes".into()
+        }
+        WaitClass::Other if let Some(channel) = &thread.wchan => {
+            format!("{}; what {} waits for is not known", in_flight_words(requests), lossy_name(channel))
         }
         WaitClass::Disk if idle => "no I/O is in flight: throttled above the device, or lost".into(),
         WaitClass::Memory => "memory reclaim".into(),
+        WaitClass::Lock if let Some(lock) = lock => format!("it waits for {} inside the kernel", lock.description()),
         WaitClass::Lock => "a lock inside the kernel".into(),
         WaitClass::Disk => {
             let requests = requests.map_or_else(|| "-".into(), count);
@@ -264,9 +303,17 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
                 _ => format!("one request that takes that long ({requests} in flight)"),
             }
         }
-        _ => format!("{} in flight", requests.map_or_else(|| "-".into(), |requests| plural(requests, "request", "requests"))),
+        _ => in_flight_words(requests),
     };
     (cause, basis)
+}
+
+/// `no I/O is in flight`, `3 requests in flight`
+fn in_flight_words(requests: Option<f64>) -> String {
+    match requests {
+        Some(requests) if requests < MIN_BUSY_REQUESTS => "no I/O is in flight".into(),
+        _ => format!("{} in flight", requests.map_or_else(|| "-".into(), |requests| plural(requests, "request", "requests"))),
+    }
 }
 
 /// Kernel threads that hang longer than `hung_critical_seconds` while no device is stalled and no program hangs: no known

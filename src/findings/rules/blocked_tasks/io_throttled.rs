@@ -19,7 +19,7 @@ use crate::interval::cgroup_names::{CgroupName, NameKind};
 use crate::interval::disk::DiskSpan;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::cgroup::Controller;
-use crate::sample::waits::class::strip_compiler_suffix;
+use crate::sample::waits::class::{is_request_wait, strip_compiler_suffix};
 use crate::units::reaches_threshold;
 
 /// A limit that is used up holds the threads above the device if requests of at most this share of them are in the device.
@@ -38,7 +38,8 @@ pub const IO_THROTTLED: Rule = Rule {
     computed: "Threads of a process group are blocked on storage at least 50 % of the time while the devices they use \
                complete requests and hold on average less than a tenth of these threads' requests (Little's law); or a limit \
                of their cgroup (v2 io.max, v1 blkio.throttle) is used up to 90 % and by the device's await at most half of \
-               the threads can be in the device. A limit that is used up is named; otherwise the limit is an inference. \
+               the threads can be in the device. A limit that is used up is named; otherwise the limit is an inference, made only of threads that wait \
+               for a request, for writeback or in the block layer: a file system has locks of its own. \
                Without any limit, less than one request per second is no throttling. \
               Writers in balance_dirty_pages wait for writeback: that is reported instead.",
     caveats: "A network or FUSE file system has no block device: waits that show it in their wait channel, \
@@ -105,6 +106,10 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
         inside.is_some_and(|inside| inside <= waiting * MAX_IN_DEVICE_SHARE)
     });
     if !(idle_below && !is_zfs_cv_wait(holder) || held_above) {
+        return None;
+    }
+    // Elsewhere in a file system the threads may wait for a lock, which no device shows.
+    if used_up.is_none() && !holder.wchan.as_ref().is_some_and(|channel| is_request_wait(channel.as_bytes())) {
         return None;
     }
     // A limit lets requests through. Without one, the threads may wait for a page of a server that does not answer: a hung task.

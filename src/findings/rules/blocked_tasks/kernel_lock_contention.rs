@@ -24,8 +24,9 @@ use crate::units::reaches_threshold;
 pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
     kind: Kind::KernelLockContention,
     title: "Kernel lock contention",
-    meaning: "Threads wait for a lock inside the kernel (mmap_lock of their process, the lock of a directory or an inode, a mutex of \
+    meaning: "Threads wait for a lock inside the kernel (mmap_lock of their process, the lock of a directory or an inode, a lock inside a file system, a mutex of \
               cgroups, mounts, namespaces or modules), for a frozen file system (fsfreeze, a snapshot), or for an RCU grace period (umount, removal of a cgroup or of a network namespace), \
+              or the kernel waits for a program for them (fanotify: a virus scanner; the automounter; the audit daemon), \
               not for storage, while CPUs are idle. More CPUs will not help: the threads get a lock one at a time, and a grace period takes \
               milliseconds whatever the load is. The idle time that it explains is an upper bound of what can be gained.",
     computed: "At each sub-sample: user threads in D in a function of the kernel that waits for a lock, or, while no device has \
@@ -48,6 +49,7 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
          cgroups, namespaces or processes",
         "mmap_lock: tools that read /proc/PID/maps or smaps of the process, and processes with many threads",
         "RCU grace periods: fewer umounts and removals, or several at once; synchronize_rcu in /proc/PID/stack",
+        "the kernel waits for a program: whether that runs and has CPU time; auditctl -s (backlog), autofs and its server, the virus scanner",
         "a frozen file system: fsfreeze -u MOUNT thaws it; which backup or snapshot froze it, and whether that still runs",
         "the holder, if it is not named: perf lock contention -ab, or perf trace -s of the process; if it is: /proc/TID/stack as root",
     ],
@@ -151,8 +153,7 @@ fn group_summary(context: &RuleContext, group: &KernelLockGroup, whole: bool) ->
     let verb = if count(group.threads) == "1" { "waits" } else { "wait" };
     let listed: Vec<String> = group.waits.iter().take(MAX_LISTED).map(|wait| wait_summary(context, wait)).collect();
     let what = awaited(context, group);
-    // A grace period, or a freeze, ends for all that wait for it.
-    let is_shared = matches!(main_lock(group), Some(KernelLock::GracePeriod | KernelLock::FrozenFileSystem));
+    let is_shared = main_lock(group).is_some_and(KernelLock::is_shared);
     let behind = match &group.holder {
         _ if !whole || !is_mostly_locks(group) || is_shared => String::new(),
         Some(holder) => format!(" behind {}", describe_named_holder(context.interval, holder)),
@@ -174,6 +175,7 @@ fn awaited(context: &RuleContext, group: &KernelLockGroup) -> String {
                 frozen_mount(context, &group.group).map_or_else(String::new, |mount| format!(" on {}", lossy_name(mount)));
             format!("for {}{mount}", lock.description())
         }
+        (Some(lock), _) if lock.is_of_program() => format!("for {}", lock.description()),
         (Some(lock), _) => format!("for {} inside the kernel", lock.description()),
         (None, true) => "for locks inside the kernel".into(),
         (None, false) => "in D inside the kernel, not for storage".into(),
@@ -255,9 +257,7 @@ fn evidence(context: &RuleContext, locks: &KernelLocks, top: &KernelLockGroup, a
     let label = describe_process_group(&top.group, &top.label);
     let waits = plural(top.threads, "thread waits", "threads wait");
     let waiting = ChainLink::new(format!("{label}: {waits} {lock}"), "the wait channels");
-    // A grace period ends for all that wait for it.
-    let is_held =
-        is_mostly_locks(top) && !matches!(main_lock(top), Some(KernelLock::GracePeriod | KernelLock::FrozenFileSystem));
+    let is_held = is_mostly_locks(top) && !main_lock(top).is_some_and(KernelLock::is_shared);
     let holder = top.holder.iter().filter(|_| is_held).flat_map(|holder| holder_links(context.interval, holder));
     list.extend(evidence_chain(std::iter::once(waiting).chain(holder)));
     let names = context.interval.blocked_threads.iter().filter(|thread| {

@@ -77,6 +77,7 @@ fn load_not_cpu(context: &RuleContext) -> Vec<Candidate> {
 /// The tasks in D by class, most first: `1000 in vfork: harmless; 32 on disk`.
 fn blocked_breakdown(context: &RuleContext, counts: &TaskCounts) -> String {
     let named = counts.blocked_other.saturating_sub(counts.blocked_lock).saturating_sub(counts.blocked_hidden);
+    let named = named.saturating_sub(counts.blocked_core_dump);
     let functions = |class: WaitClass| functions(context, class);
     let mut parts = [
         (counts.blocked_disk, "on disk".to_owned()),
@@ -85,6 +86,7 @@ fn blocked_breakdown(context: &RuleContext, counts: &TaskCounts) -> String {
         (counts.blocked_frozen, "frozen: harmless".into()),
         (counts.blocked_lock, format!("in locks of the kernel{}", functions(WaitClass::Lock))),
         (named, format!("in other functions of the kernel{}", functions(WaitClass::Other))),
+        (counts.blocked_core_dump, "until their process has dumped core".into()),
         (counts.blocked_hidden, "in waits that are not readable".into()),
     ];
     parts.small_sort_by_key(|&(threads, _)| std::cmp::Reverse(threads));

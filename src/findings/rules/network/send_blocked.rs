@@ -1,6 +1,7 @@
 //! Rule send-blocked: threads wait in a send call, or in poll until they can send, for the other end of a TCP connection or of a Unix
-//! socket, which takes no data.
+//! socket, or the reader of a pipe, which takes no data.
 
+mod pipes;
 mod unix_sockets;
 
 use crate::findings::finding::{Evidence, Kind, Severity};
@@ -16,7 +17,7 @@ use crate::sample::network::waiting_connections::ConnectionWait;
 pub const SEND_BLOCKED: Rule = Rule {
     kind: Kind::SendBlocked,
     title: "Senders blocked on a connection",
-    meaning: "Threads of this host sleep in send or write on a TCP connection or a Unix socket, because the other end does not \
+    meaning: "Threads of this host sleep in send or write on a TCP connection, a Unix socket or a pipe, because the other end does not \
               read, does not answer, or because the send buffer is too small. What waits for these threads waits with them. \
               Faster CPUs or disks here change nothing.",
     computed: "Connections with data in the send queue, of which nothing was acknowledged for at least 5 s: window probes run \
@@ -25,7 +26,8 @@ pub const SEND_BLOCKED: Rule = Rule {
                acknowledges nothing: the request did not arrive. Threads in epoll or poll that wait until such a connection can be \
                written to, and the only thread of a process in select, if this host opened the connection: a server serves its \
                other clients meanwhile. Unix sockets (UNIX_DIAG): the sender's buffer is full, or the receiver has an unread datagram, and the \
-               same threads have slept in send for at least 1.5 s. A warning from 2 threads, or 2 connections of an event loop. A \
+               same threads have slept in send for at least 1.5 s. Pipes: a thread that ran while stalltop did has slept in write to a full pipe for as long, and \
+               which process among its ancestors, children and siblings has the read end open (not one that is stopped). A warning from 2 threads, or 2 connections of an event loop. A \
                note: one thread; or data that moves, while the receiver's window, or the send buffer, is full in 80 % of the time \
                (tcpi_rwnd_limited, tcpi_sndbuf_limited). A receiver that reads so slowly is a warning from 4 threads of one process \
                in send calls: what they serve waits, too. Receivers at different ports of one host are findings of their own.",
@@ -36,6 +38,7 @@ pub const SEND_BLOCKED: Rule = Rule {
         "the connections: ss -tnoi dst ADDRESS (timer persist: window closed; timer on: not acknowledged; rwnd_limited)",
         "closed window: why the program at the other end does not read (its threads, its receive queue: ss -tn)",
         "no acknowledgement: whether the host lives and the path works (ping, mtr, a packet filter)",
+        "a pipe: what the reader waits for (a log driver or collector behind it); docker: log-opt mode=non-blocking",
         "Unix sockets: ss -xp (Recv-Q of the receiver); net.unix.max_dgram_qlen for datagrams",
     ],
     reference: "TCP and UDP",
@@ -65,7 +68,11 @@ fn send_blocked(context: &RuleContext) -> Vec<Candidate> {
         }
     }
     let tcp = reported.iter().take(MAX_REPORTED_HOSTS).map(|wait| candidate(context, wait));
-    tcp.chain(unix_sockets::candidates(context)).collect()
+    let mut found: Vec<Candidate> = tcp.chain(unix_sockets::candidates(context)).collect();
+    let is_new = |pipe: &Candidate| !found.iter().any(|known| known.subject == pipe.subject);
+    let pipes: Vec<Candidate> = pipes::candidates(context).into_iter().filter(is_new).collect();
+    found.extend(pipes);
+    found
 }
 
 fn candidate(context: &RuleContext, wait: &RemoteEndWait) -> Candidate {

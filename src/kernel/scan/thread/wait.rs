@@ -84,16 +84,18 @@ impl KnownThread {
                 return self.clear_wait();
             }
         }
-        if self.is_frozen_while_asleep(context, options) {
-            self.wait_class = Some(WaitClass::Frozen);
+        if self.has_not_run(context, options) {
+            let call = self.wait.syscall().ok().and_then(|call| Syscall::from_number(context.machine.as_bytes(), call));
+            let channel = self.wait.wchan.as_ref().ok().map(Name::as_bytes);
+            self.wait_class = Some(WaitClass::classify_settled(self.state, channel, call));
             return;
         }
         self.wait = WaitState { wchan: Err(Absent::Vanished), syscall: Err(Absent::Vanished) };
     }
 
-    /// Since Linux 6.1 the freezer puts threads into D where they sleep, in functions in which no other thread is in D. It is no reading
-    /// error if the thread did not run since its state was read.
-    fn is_frozen_while_asleep(&mut self, context: &mut ScanContext, options: ReadOptions) -> bool {
+    /// Whether it is in D in a function in which threads sleep in S, and that is no reading error: it did not run since its state was read.
+    /// Since Linux 6.1 the freezer puts threads into D where they sleep.
+    fn has_not_run(&mut self, context: &mut ScanContext, options: ReadOptions) -> bool {
         let before = self.schedstat;
         let impossible = self.state == TaskState::Blocked && self.wait.wchan.is_ok();
         impossible && before.is_some() && self.read_schedstat(context, options).is_ok_and(|now| now == before)

@@ -16,8 +16,8 @@ use crate::sample::task::{
     TaskState, Tasks, Thread, WaitState,
 };
 use crate::sample::waits::{
-    BlockedWait, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, OwnerPeer, PipeLink,
-    ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits, WakerChecks,
+    BlockedWait, CoreDump, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, OwnerPeer,
+    PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits, WakerChecks,
 };
 
 columns! { Tasks: 15 { hidden, users, processes, read_times, run_times } }
@@ -194,6 +194,7 @@ columns! { Waits: 4 {
     kernel_lock_owners,
     kernel_lock_readings,
     traced,
+    core_dumps,
     owner_peers,
     peer_waits,
 } }
@@ -226,6 +227,7 @@ columns! { UserStack: 12 { task, functions } }
 columns! { OwnerPeer: 8 { owner, peer, is_pipe, may_answer } }
 columns! { PipeLink: 4 { writer, reader, is_full } }
 columns! { TracedProcess: 4 { pid, tracer } }
+columns! { CoreDump: 2 { pid } }
 columns! { UnreadServer: 3 { group, reason } }
 columns! { ServerSocket: 20 {
     group,

@@ -4,8 +4,8 @@
 //! functions that they call.
 
 use KernelLock::{
-    AddressSpace, Allocator, Cgroup, Directory, FrozenFileSystem, GracePeriod, Inode, Ipc, Kernfs, Module, Mount, Network,
-    OpenFile, Process, ReverseMap, Socket, Terminal,
+    AddressSpace, Allocator, Audit, Autofs, BtrfsTree, Cgroup, Directory, Fanotify, FrozenFileSystem, GracePeriod, Inode, Ipc,
+    Kernfs, Module, Mount, Network, OpenFile, OrphanList, Process, ReverseMap, Socket, Terminal,
 };
 
 /// What a lock inside the kernel protects.
@@ -19,6 +19,10 @@ pub enum KernelLock {
     Directory,
     /// inode->i_rwsem of a file
     Inode,
+    /// s_orphan_lock of ext4: files that are being deleted or truncated
+    OrphanList,
+    /// A node of a tree of btrfs
+    BtrfsTree,
     /// The position of an open file, a seq_file, an epoll instance
     OpenFile,
     /// kernfs_rwsem: the files of /sys and of cgroups
@@ -45,6 +49,12 @@ pub enum KernelLock {
     FrozenFileSystem,
     /// Not a lock: all CPUs must pass a point at which no reader of RCU runs, as for umount
     GracePeriod,
+    /// Not a lock: a program decides whether a file may be opened (FAN_OPEN_PERM), as virus scanners do
+    Fanotify,
+    /// Not a lock: the automounter mounts
+    Autofs,
+    /// Not a lock: the queue of messages for the audit daemon is full
+    Audit,
 }
 
 /// The system calls in which a thread waits for storage with a lock inside the kernel held.
@@ -65,6 +75,8 @@ impl KernelLock {
             ReverseMap => "the reverse map of memory (anon_vma, i_mmap)",
             Directory => "the lock of a directory",
             Inode => "the lock of a file (inode)",
+            OrphanList => "the orphan list of ext4",
+            BtrfsTree => "a tree of btrfs",
             OpenFile => "the lock of an open file",
             Kernfs => "kernfs_rwsem (/sys and cgroup files)",
             Cgroup => "the cgroup locks (cgroup_mutex)",
@@ -78,15 +90,31 @@ impl KernelLock {
             Terminal => "the locks of terminals (tty_mutex)",
             FrozenFileSystem => "a frozen file system (fsfreeze, a snapshot)",
             GracePeriod => "an RCU grace period",
+            Fanotify => "the answer of a program (fanotify: a virus scanner)",
+            Autofs => "the automounter (autofs)",
+            Audit => "the audit daemon (auditd)",
         }
+    }
+
+    /// Whether it is no lock: the kernel waits for a program.
+    pub fn is_of_program(self) -> bool {
+        matches!(self, Fanotify | Autofs | Audit)
+    }
+
+    /// Whether threads do not get it one at a time: it ends for many at once, or is no lock.
+    pub fn is_shared(self) -> bool {
+        matches!(self, GracePeriod | FrozenFileSystem) || self.is_of_program()
     }
 
     /// In which of its system calls a thread on storage may hold the lock.
     pub fn held_on_storage(self) -> HeldOnStorage {
         match self {
-            Directory | Inode | OpenFile | Mount | Module | Process | FrozenFileSystem => HeldOnStorage::Any,
+            Directory | Inode | OrphanList | BtrfsTree | OpenFile | Mount | Module | Process | FrozenFileSystem => {
+                HeldOnStorage::Any
+            }
             AddressSpace => HeldOnStorage::MemoryMapCalls,
-            ReverseMap | Kernfs | Cgroup | Network | Ipc | Allocator | Socket | Terminal | GracePeriod => HeldOnStorage::Never,
+            ReverseMap | Kernfs | Cgroup | Network | Ipc | Allocator | Socket | Terminal | GracePeriod | Fanotify | Autofs
+            | Audit => HeldOnStorage::Never,
         }
     }
 
@@ -207,6 +235,15 @@ pub(super) const FUNCTIONS: &[(&str, KernelLock)] = &[
     ("ext4_dio_write_iter", Inode),
     ("ext4_file_read_iter", Inode),
     ("ext4_dio_read_iter", Inode),
+    ("ext4_map_blocks", Inode), // i_data_sem
+    ("ext4_orphan_add", OrphanList),
+    ("ext4_orphan_del", OrphanList),
+    ("__btrfs_tree_lock", BtrfsTree), // 5.9 to 6.8, as the next one
+    ("__btrfs_tree_read_lock", BtrfsTree),
+    ("btrfs_tree_lock_nested", BtrfsTree),
+    ("btrfs_tree_read_lock_nested", BtrfsTree),
+    ("btrfs_tree_lock", BtrfsTree),
+    ("btrfs_tree_read_lock", BtrfsTree),
     ("xfs_ilock", Inode),
     ("xfs_file_buffered_write", Inode),
     ("btrfs_inode_lock", Inode),
@@ -271,6 +308,10 @@ pub(super) const FUNCTIONS: &[(&str, KernelLock)] = &[
     ("tc_new_tfilter", Network),
     ("__tun_chr_ioctl", Network),
     ("rtnl_dumpit", Network),
+    ("netlink_dump", Network), // cb_mutex of the socket, and up to 6.8 rtnl_mutex as that
+    ("__netlink_dump_start", Network),
+    ("nf_tables_valid_genid", Network), // commit_mutex of nftables
+    ("xfrm_netlink_rcv", Network),
     ("dev_ioctl", Network),
     ("devinet_ioctl", Network),
     ("copy_net_ns", Network),
@@ -301,6 +342,10 @@ pub(super) const FUNCTIONS: &[(&str, KernelLock)] = &[
     ("__wait_rcu_gp", GracePeriod),
     ("__synchronize_srcu", GracePeriod),
     ("synchronize_srcu", GracePeriod),
+    ("fanotify_handle_event", Fanotify),
+    ("fanotify_get_response", Fanotify), // inlined into it
+    ("autofs_wait", Autofs),
+    ("audit_log_start", Audit),
     ("lock_mount", Mount),
     ("do_lock_mount", Mount),
     ("namespace_lock", Mount),

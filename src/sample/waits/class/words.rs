@@ -31,6 +31,7 @@ impl WaitClass {
             WaitClass::Hidden => "wait not readable",
             WaitClass::Other => "asleep",
             WaitClass::Futex => "waits on a futex",
+            WaitClass::CoreDump => "waits for the core dump",
         }
     }
 }
@@ -136,6 +137,12 @@ const WORDS: &[(&str, &str)] = &[
     ("call_rwsem", "waits for a kernel lock"),
     ("__mutex_lock", "waits for a kernel lock"),
     ("mutex_lock", "waits for a kernel lock"),
+    // The kernel waits for a program
+    ("fanotify_handle_event", "waits for a virus scanner (fanotify)"),
+    ("fanotify_get_response", "waits for a virus scanner (fanotify)"),
+    ("autofs_wait", "waits for the automounter"),
+    ("audit_log_start", "waits for the audit daemon"),
+    ("st_do_scsi", "waits for a tape drive"),
     // Sockets
     ("inet_csk_accept", "waits for a connection"),
     ("unix_accept", "waits for a connection"),
