@@ -154,7 +154,7 @@ pub enum Command {
     /// Count what the kernel does while it is asked, by eBPF: operations of file systems, waits for a CPU, queries. As root
     #[command(subcommand, after_help = "Example: stalltop probe fs --mount /data 10 6")]
     Probe(probe::Probe),
-    /// Trace which thread wakes which, for some seconds: who holds locks that name no owner, and what the holders wait for
+    /// Trace which thread wakes which, for some seconds: which thread holds a lock that names no owner, and what the holders wait for
     #[command(after_help = "Example: sudo stalltop trace --for 5s $(pidof server)\n\
                             Every process with a queue of 4 threads: sudo stalltop trace")]
     Trace(trace::Trace),

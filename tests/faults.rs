@@ -23,6 +23,8 @@ mod harness;
 mod identities;
 #[path = "support/load_process.rs"]
 mod load_process;
+#[path = "support/loop_device.rs"]
+mod loop_device;
 #[path = "faults/namespaces.rs"]
 mod namespaces;
 #[path = "faults/opened.rs"]

@@ -22,6 +22,8 @@ mod kernels;
 mod left_out;
 #[path = "kernel/live.rs"]
 mod live;
+#[path = "support/loop_device.rs"]
+mod loop_device;
 #[path = "kernel/made.rs"]
 mod made;
 #[path = "kernel/network_namespaces.rs"]

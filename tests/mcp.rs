@@ -140,7 +140,11 @@ fn this_machine_is_diagnosed() {
     with_client(&[], None, |client| async move {
         let answer = call(&client, "diagnose", json!({ "seconds": 1, "detail": true })).await.unwrap();
         assert_valid("diagnose", &answer);
-        assert_eq!(answer["figures"]["cpus"].as_u64(), Some(std::thread::available_parallelism().unwrap().get() as u64));
+        // Not the CPUs that this process may use, which its affinity and its cgroup limit.
+        let stat = fs::read_to_string("/proc/stat").unwrap();
+        let is_cpu =
+            |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+        assert_eq!(answer["figures"]["cpus"].as_u64(), Some(stat.lines().filter(is_cpu).count() as u64));
         let rows = call(&client, "table", json!({ "table": "cpu" })).await.unwrap();
         assert_valid("rows", &rows);
         assert_eq!(rows["rows"].as_array().map(Vec::len), Some(1));

@@ -70,8 +70,7 @@ impl BaselineLearner {
         let Some((stamp, loaded, store)) = found else { return (BaselineLearner::empty(), not_saved) };
         let failure_reported = not_saved.is_some();
         let file = FileThread::new(store, stamp, loaded.baselines.clone(), FILE_POLL_INTERVAL);
-        let learner =
-            BaselineLearner { file: Some(file), failure_reported, ..BaselineLearner::without_store(loaded.baselines) };
+        let learner = BaselineLearner { failure_reported, ..BaselineLearner::with_file(file, loaded.baselines) };
         (learner, loaded.notice.or(not_saved))
     }
 
@@ -85,6 +84,10 @@ impl BaselineLearner {
             stdio::print_stderr(&line);
         }
         learner
+    }
+
+    fn with_file(file: FileThread, initial: Baselines) -> BaselineLearner {
+        BaselineLearner { file: Some(file), ..BaselineLearner::without_store(initial) }
     }
 
     /// No baselines, and nothing is written: for samples of another machine.
@@ -194,7 +197,9 @@ pub fn write_obstacle(store: Option<&BaselineStore>) -> Option<String> {
 mod tests {
     use super::*;
     use crate::baseline::{BaselineKey, SizeClass};
+    use crate::interval::Interval;
     use crate::interval::disk::Operation;
+    use crate::synthetic::{host, sample};
     use crate::units::Millis;
 
     fn key(device: &str) -> BaselineKey {
@@ -218,6 +223,14 @@ mod tests {
         }
     }
 
+    /// An interval with an uncontended read of each of these devices.
+    fn evaluation(devices: &[&str]) -> Evaluation {
+        let at = |seconds| sample(seconds).shared();
+        let interval = Interval::between(&Arc::new(host()), &at(100.0), &at(101.0)).unwrap();
+        let observations = devices.iter().map(|device| observation(device)).collect();
+        Evaluation { observations, ..Evaluator::new(Baselines::default()).evaluate(interval) }
+    }
+
     #[test]
     fn changes_by_other_programs_are_used_and_forgotten_devices_are_not_written_again() {
         let folder = tempfile::tempdir().unwrap();
@@ -225,8 +238,8 @@ mod tests {
         store.update(|baselines| baselines.set(key("sda"), Millis(5.0))).unwrap();
         let initial = store.read().unwrap();
         let file = FileThread::new(store.clone(), store.file_stamp(), initial.clone(), Duration::ZERO);
-        let mut learner = BaselineLearner { file: Some(file), ..BaselineLearner::without_store(initial) };
-        learner.unwritten = vec![observation("sda"), observation("sdb")];
+        let mut learner = BaselineLearner::with_file(file, initial);
+        learner.observe(&evaluation(&["sda", "sdb"]));
         store
             .update(|baselines| {
                 baselines.forget(&key("sda").device);
@@ -241,7 +254,6 @@ mod tests {
         };
         let known = |name: &str| now.get(&key(name)).is_some();
         assert_eq!((known("sda"), known("sdb"), known("sdc")), (false, true, true));
-        assert!(learner.unwritten.iter().all(|observation| observation.key == key("sdb")));
         assert_eq!(learner.write_before_exit(), None);
         let written = store.read().unwrap();
         assert!(written.get(&key("sda")).is_none() && written.get(&key("sdb")).is_some());
@@ -250,26 +262,30 @@ mod tests {
     #[test]
     fn a_write_that_fails_is_reported_once_and_again_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file/stalltop/baselines.toml");
-        std::fs::write(folder.path().join("file"), "not a directory").unwrap();
-        let store = BaselineStore::new(path, nix::unistd::geteuid().as_raw());
-        let file = FileThread::new(store, None, Baselines::default(), Duration::from_secs(3600));
-        let mut learner = BaselineLearner { file: Some(file), ..BaselineLearner::empty() };
-        learner.unwritten = vec![observation("sda")];
+        let obstacle = folder.path().join("file");
+        std::fs::write(&obstacle, "not a directory").unwrap();
+        let store = BaselineStore::new(obstacle.join("stalltop/baselines.toml"), nix::unistd::geteuid().as_raw());
+        let file = FileThread::new(store.clone(), None, Baselines::default(), Duration::from_secs(3600));
+        let mut learner = BaselineLearner::with_file(file, Baselines::default());
+        learner.observe(&evaluation(&["sda"]));
         for reported in [true, false] {
             learner.start_write();
             learner.receive(Duration::from_secs(60));
-            assert_eq!(learner.unwritten.len(), 1, "it is kept for the next write");
             assert_eq!(learner.write_periodically().is_some(), reported);
         }
         assert!(learner.write_before_exit().is_some_and(|line| line.contains("are not saved in")));
+        std::fs::remove_file(obstacle).unwrap();
+        learner.start_write();
+        learner.receive(Duration::from_secs(60));
+        assert!(store.read().unwrap().get(&key("sda")).is_some(), "it was kept for the next write");
     }
+
     #[test]
     fn a_thread_that_cannot_be_started_is_reported_once_and_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let store = BaselineStore::new(folder.path().join("baselines.toml"), nix::unistd::geteuid().as_raw());
         let file = FileThread::without_thread(store);
-        let mut learner = BaselineLearner { file: Some(file), ..BaselineLearner::empty() };
+        let mut learner = BaselineLearner::with_file(file, Baselines::default());
         assert_eq!(learner.poll_changes(), None);
         assert_eq!(
             learner.write_periodically().as_deref(),
@@ -278,8 +294,10 @@ mod tests {
         );
         learner.poll_changes();
         assert_eq!(learner.write_periodically(), None);
-        learner.unwritten = vec![observation("sda")];
-        assert!(learner.write_before_exit().is_some_and(|line| line.ends_with("no more processes")));
-        assert_eq!(learner.unwritten.len(), 1);
+        learner.observe(&evaluation(&["sda"]));
+        for _ in 0..2 {
+            let line = learner.write_before_exit();
+            assert!(line.is_some_and(|line| line.ends_with("no more processes")), "the observation is kept");
+        }
     }
 }

@@ -259,13 +259,18 @@ mod tests {
 
     #[test]
     fn settings_of_devices_do_not_apply_to_another_machine() {
+        const TEXT: &str = "[thresholds]\nhung-seconds = 9\n[speeds]\neth0 = 100\n";
         let mut settings = Settings::default();
-        settings.apply(ParsedConfig::parse("[thresholds]\nhung-seconds = 9\n[speeds]\neth0 = 100\n").unwrap());
+        settings.apply(ParsedConfig::parse(TEXT).unwrap());
         let elsewhere = settings.rule_config_for(&host("somewhere.invalid"));
         assert_eq!((elsewhere.thresholds.hung_seconds, elsewhere.link_overrides.len()), (9.0, 0));
         let here = gethostname().unwrap().into_string().unwrap();
         assert_eq!(settings.rule_config_for(&host(&here)).link_overrides.len(), 1);
-        settings.explicit_file = true;
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("config.toml");
+        std::fs::write(&file, TEXT).unwrap();
+        let requested = Configuration { config: Some(file), ..Configuration::default() };
+        let (settings, _) = Settings::load(&Root::at_directory(directory.path().to_owned()), &requested).unwrap();
         assert_eq!(settings.rule_config_for(&host("somewhere.invalid")).link_overrides.len(), 1);
     }
 }

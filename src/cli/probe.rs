@@ -19,7 +19,7 @@ pub enum Probe {
     #[command(after_help = "Example: stalltop probe runq 10 6\n\
                             Of one process: stalltop probe runq --pid 4711 1")]
     Runq(RunQueue),
-    /// Queries of a database server: latencies, time on CPU, in the run queue, on storage and behind locks, who preempts them
+    /// Queries of a database server: latencies, time on CPU, in the run queue, on storage and behind locks, which processes preempt them
     #[command(after_help = "Example: stalltop probe query --pid $(pidof mariadbd) 10 6\n\
                             PostgreSQL: stalltop probe query --pid $(head -1 /var/lib/postgresql/15/main/postmaster.pid) 1")]
     Query(query::Query),

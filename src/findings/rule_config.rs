@@ -39,12 +39,12 @@ pub struct IgnoredDevices {
 impl RuleConfig {
     /// Sets the configured baselines of these disks.
     pub fn apply_baseline_overrides(&self, disks: &[Disk], baselines: &mut Baselines) {
-        for said in &self.baseline_overrides {
+        for configured in &self.baseline_overrides {
             let named = |disk: &&Disk| {
-                disk.name.as_bytes() == said.device.as_bytes() || *DeviceIdentity::from_disk(disk).0 == *said.device
+                disk.name.as_bytes() == configured.device.as_bytes() || *DeviceIdentity::from_disk(disk).0 == *configured.device
             };
             let Some(device) = disks.iter().find(named).map(DeviceIdentity::from_disk) else { continue };
-            let sizes = match (said.size, said.operation) {
+            let sizes = match (configured.size, configured.operation) {
                 // A flush has no size.
                 (_, Operation::Flush) => &[SizeClass::Small][..],
                 (None, _) => &SizeClass::ALL,
@@ -53,10 +53,10 @@ impl RuleConfig {
                 (Some(SizeClass::Large), _) => &[SizeClass::Large],
             };
             for &size in sizes {
-                let key = BaselineKey { device: device.clone(), operation: said.operation, size };
+                let key = BaselineKey { device: device.clone(), operation: configured.operation, size };
                 // Clones share their entries until one of them changes.
-                if baselines.get(&key).and_then(|learned| learned.latency()) != Some(said.latency) {
-                    baselines.set(key, said.latency);
+                if baselines.get(&key).and_then(|learned| learned.latency()) != Some(configured.latency) {
+                    baselines.set(key, configured.latency);
                 }
             }
         }

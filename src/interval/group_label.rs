@@ -23,8 +23,8 @@ pub fn group_label(id: &GroupId, older: &Sample, newer: &Sample) -> GroupLabel {
     });
     seen.unwrap_or_else(|| {
         let index = newer.waits.groups.iter().position(|group| group == id);
-        let at_work = newer.waits.blocked.iter().find(|thread| index == Some(usize::from(thread.group)));
-        let name = at_work.map(|thread| thread.comm.clone()).unwrap_or_default();
-        GroupLabel { name, processes: 0, pid: at_work.map(|thread| thread.task.pid) }
+        let blocked = newer.waits.blocked.iter().find(|thread| index == Some(usize::from(thread.group)));
+        let name = blocked.map(|thread| thread.comm.clone()).unwrap_or_default();
+        GroupLabel { name, processes: 0, pid: blocked.map(|thread| thread.task.pid) }
     })
 }

@@ -228,6 +228,6 @@ fn is_lower_bound(host: &Host, newer: &Sample, counts: &WaitCounts, in_flight: O
     let in_d: FxHashSet<u16> = rows.filter(|row| row.storage > 0 || row.other_blocked > 0).map(|row| row.group).collect();
     let completions =
         !host.privilege.has_cap_sys_ptrace && in_flight.is_some_and(|requests| requests >= MIN_COMPLETIONS_IN_FLIGHT);
-    let mut at_work = counts.threads.iter().filter(|waits| waits.count(WaitClass::Hidden) > 0);
-    at_work.any(|waits| completions || in_d.contains(&waits.group))
+    let mut hidden = counts.threads.iter().filter(|waits| waits.count(WaitClass::Hidden) > 0);
+    hidden.any(|waits| completions || in_d.contains(&waits.group))
 }

@@ -1,4 +1,4 @@
-//! Locks with a known holder: who holds them, the queues for them, and deadlocks. docs/metrics.md, "Lock holders".
+//! Locks with a known holder: which thread holds each, the queues for them, and deadlocks. docs/metrics.md, "Lock holders".
 
 use super::blocked_threads::BlockedThread;
 use super::deadlocks::{Deadlock, deadlocks};

@@ -35,12 +35,17 @@ pub struct MemorySpan {
     /// Bytes per second from and to block devices
     pub paged_in: Option<PerSecond>,
     pub paged_out: Option<PerSecond>,
+    /// pgmajfault: page faults per second that had to read the page from a disk
     pub major_faults: Option<PerSecond>,
+    /// pgfault: page faults per second, the major ones included
     pub faults: Option<PerSecond>,
     /// workingset_refault: pages per second that were read again soon after they were evicted
     pub refaults: Option<PerSecond>,
+    /// pgscan_direct: pages per second that were scanned in direct reclaim, by the threads that allocate
     pub scanned_direct: Option<PerSecond>,
+    /// pgsteal_kswapd and pgsteal_direct: pages per second
     pub reclaimed: Option<PerSecond>,
+    /// allocstall: allocations per second that began direct reclaim
     pub allocation_stalls: Option<PerSecond>,
     /// Page faults that got a small page because no huge page was free
     pub thp_fault_fallbacks: Option<PerSecond>,

@@ -43,12 +43,12 @@ struct KnownContainer {
 
 impl ContainerReader {
     /// The known names of the containers in this sample, sorted by id.
-    pub fn sample(&mut self, root: &Root, sample: &Sample) -> Vec<ContainerName> {
+    pub fn sample(&mut self, root: &Root, sample: &Sample, now: Instant) -> Vec<ContainerName> {
         let mut changed = self.receive();
-        if self.last_search.is_none_or(|last| last.elapsed() >= SEARCH_INTERVAL) {
-            self.last_search = Some(Instant::now());
+        if self.last_search.is_none_or(|last| now.saturating_duration_since(last) >= SEARCH_INTERVAL) {
+            self.last_search = Some(now);
             changed |= self.search(sample);
-            self.request(root);
+            self.request(root, now);
         }
         if changed {
             self.names = self.known.values().filter_map(|known| known.name.clone()).collect();
@@ -102,14 +102,15 @@ impl ContainerReader {
     }
 
     /// Requests the names that are not known, or old, from the thread; while it is busy the others wait for the next search.
-    fn request(&mut self, root: &Root) {
-        let due = |known: &&mut KnownContainer| known.requested.is_none_or(|requested| requested.elapsed() >= NAME_TTL);
+    fn request(&mut self, root: &Root, now: Instant) {
+        let is_old = |requested| now.saturating_duration_since(requested) >= NAME_TTL;
+        let due = |known: &&mut KnownContainer| known.requested.is_none_or(is_old);
         for known in self.known.values_mut().filter(due) {
             let thread = self.file_thread.get_or_insert_with(|| FileThread::start(root.clone()));
             if !thread.request(known.key.clone()) {
                 return;
             }
-            known.requested = Some(Instant::now());
+            known.requested = Some(now);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Reads network interfaces and protocol counters in each sample, and facts about interfaces from time to time. Each source
-//! has its own file: /proc/net/dev in `dev`, /proc/net/snmp and netstat in `protocols`, rtnetlink in `qdisc`,
+//! has its own file: /proc/net/dev in `dev`, /proc/net/snmp and netstat in `counter_files`, rtnetlink in `qdisc`,
 //! /proc/net/softnet_stat in `softnet`; sock_diag in `listeners`, `remote_hosts`, `syn_queues` (connection requests), `udp_sockets` and
 //! `unix_senders`. `namespaces` has the same of other network namespaces.
 
+mod counter_files;
 mod dev;
 pub mod ethtool;
 mod facts;
@@ -22,7 +23,7 @@ pub mod unix_senders;
 mod waiting_connections;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -35,6 +36,7 @@ pub use remote_hosts::{parse_connection, parse_tcp_info};
 pub use softnet::parse_softnet;
 pub use udp_sockets::parse_udp_sockets;
 
+use self::counter_files::{CounterFiles, NamespaceCounters};
 use self::ethtool::Ethtool;
 use self::listeners::ListenerReader;
 use self::name_server_sockets::NameServerSocketReader;
@@ -53,7 +55,7 @@ use super::uevents::UeventWatcher;
 use crate::ids::NicId;
 use crate::sample::network::namespaces::NetworkNamespaces;
 use crate::sample::network::waiting_connections::WaitingConnections;
-use crate::sample::network::{Nic, NicFacts, Protocols, Tcp, TcpExt, Udp};
+use crate::sample::network::{Nic, NicFacts, Protocols, TcpExt};
 use crate::sample::task::Tasks;
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
@@ -66,8 +68,7 @@ const FACTS_TTL: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct NetworkReader {
     dev: FileHandle,
-    snmp: FileHandle,
-    netstat: FileHandle,
+    counter_files: CounterFiles,
     snmp6: FileHandle,
     softnet: FileHandle,
     buffer: Vec<u8>,
@@ -85,18 +86,6 @@ pub struct NetworkReader {
     udp_sockets: UdpSocketReader,
     namespaces: NamespaceReader,
     last_tcp_ext: Option<TcpExt>,
-    /// /proc/net/snmp as last read, and the counters of both files then
-    last_snmp: Vec<u8>,
-    last_counters: Option<NamespaceCounters>,
-}
-
-/// Counters of /proc/net/snmp and /proc/net/netstat, of this network namespace.
-#[derive(Clone, Copy, Debug)]
-struct NamespaceCounters {
-    tcp: Reading<Tcp>,
-    udp: Reading<Udp>,
-    tcp_ext: Reading<TcpExt>,
-    ip_octets: Reading<(Counter, Counter)>,
 }
 
 /// A known interface, in the order of /proc/net/dev.
@@ -120,8 +109,7 @@ impl Default for NetworkReader {
     fn default() -> NetworkReader {
         NetworkReader {
             dev: FileHandle::new("proc/net/dev"),
-            snmp: FileHandle::new("proc/net/snmp"),
-            netstat: FileHandle::new("proc/net/netstat"),
+            counter_files: CounterFiles::new("proc/net"),
             snmp6: FileHandle::new("proc/net/snmp6"),
             softnet: FileHandle::new("proc/net/softnet_stat"),
             buffer: Vec::new(),
@@ -139,8 +127,6 @@ impl Default for NetworkReader {
             udp_sockets: UdpSocketReader::for_this_namespace(),
             namespaces: NamespaceReader::default(),
             last_tcp_ext: None,
-            last_snmp: Vec::new(),
-            last_counters: None,
         }
     }
 }
@@ -197,17 +183,21 @@ impl NetworkReader {
 
     /// Counters of the network namespace, the listeners with connections in their accept queue, the remote hosts.
     pub fn protocols(&mut self, root: &Root) -> Protocols {
-        let NamespaceCounters { tcp, udp, tcp_ext, ip_octets } = self.read_namespace_counters(root);
+        let NamespaceCounters { tcp, udp, tcp_ext, ip_octets, .. } = self.counter_files.read(root, &mut self.buffer);
         let refused = |counts: &TcpExt| (counts.listen_drops, counts.listen_overflows);
         let last = std::mem::replace(&mut self.last_tcp_ext, tcp_ext.as_ref().ok().copied());
         let just_refused = last.is_some_and(|last| self.last_tcp_ext.is_some_and(|now| refused(&now) != refused(&last)));
         let opened = tcp.as_ref().ok().map(|tcp| tcp.passive_opens.0);
-        let listeners = if root.is_host() { self.listeners.sample(root, just_refused, opened) } else { Err(Absent::NotRead) };
+        let listeners = if root.is_host() {
+            self.listeners.sample(root, just_refused, opened, Instant::now())
+        } else {
+            Err(Absent::NotRead)
+        };
         let syn_queues = if root.is_host() { self.syn_queues.sample(root, &tcp_ext) } else { Err(Absent::NotRead) };
         let udp6 = self.snmp6.read(root, &mut self.buffer).and_then(|()| parse_udp6(&self.buffer));
         let udp_sockets = self.udp_sockets.sample(root, &udp, &udp6);
         let softnet = self.softnet.read(root, &mut self.buffer).and_then(|()| parse_softnet(&self.buffer));
-        let peers = if root.is_host() {
+        let remote_hosts = if root.is_host() {
             self.remote_hosts.sample(root, tcp.as_ref().ok().map(ConnectionCounters::from_tcp))
         } else {
             Err(Absent::NotRead)
@@ -219,7 +209,7 @@ impl NetworkReader {
             ip_octets,
             listeners,
             softnet,
-            remote_hosts: peers,
+            remote_hosts,
             waiting_connections: Err(Absent::NotRead),
             syn_queues,
             udp_sockets,
@@ -239,7 +229,7 @@ impl NetworkReader {
             return Err(Absent::NotRead);
         }
         let Self { waiting_connections, name_server_sockets, remote_hosts, namespaces, .. } = self;
-        name_server_sockets.sample(root);
+        name_server_sockets.sample(root, Instant::now());
         let tables: Vec<&ConnectionTable> =
             std::iter::once(remote_hosts.connections()).chain(namespaces.connection_tables()).collect();
         let lookups: Vec<&WaitingSocket> = name_server_sockets.waiting().chain(namespaces.name_server_sockets()).collect();
@@ -254,23 +244,6 @@ impl NetworkReader {
     /// The network namespaces of the processes in others than that of stalltop. `tasks` is of the same scan as `members`.
     pub fn namespaces(&mut self, root: &Root, members: &NetworkNamespaceMembers, tasks: &Tasks) -> Reading<NetworkNamespaces> {
         self.namespaces.sample(root, members, tasks)
-    }
-
-    /// Reads /proc/net/snmp, and /proc/net/netstat, the most expensive file of all, only if the former changed: snmp counts each
-    /// packet and segment, and no counter in use of netstat increases without one.
-    fn read_namespace_counters(&mut self, root: &Root) -> NamespaceCounters {
-        let snmp = self.snmp.read(root, &mut self.buffer);
-        if let Some(said) = self.last_counters.filter(|_| snmp.is_ok() && self.buffer == self.last_snmp) {
-            return said;
-        }
-        let (tcp, udp) = (snmp.and_then(|()| parse_tcp(&self.buffer)), snmp.and_then(|()| parse_udp(&self.buffer)));
-        self.last_snmp.clone_from(&self.buffer);
-        let netstat = self.netstat.read(root, &mut self.buffer);
-        let tcp_ext = netstat.and_then(|()| parse_tcp_ext(&self.buffer));
-        let ip_octets = netstat.and_then(|()| parse_ip_octets(&self.buffer));
-        let said = NamespaceCounters { tcp, udp, tcp_ext, ip_octets };
-        self.last_counters = [snmp, netstat].iter().all(Result::is_ok).then_some(said);
-        said
     }
 }
 

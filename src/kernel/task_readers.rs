@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use nix::time::ClockId;
 
@@ -72,7 +73,7 @@ impl TaskReaders {
         let known = KnownReadings { tasks: &tasks, load, cgroups, now_ns: sample.at.boottime_ns };
         sample.limits = Ok(self.limits.sample(root, scanner.files(), known));
         sample.tasks = Ok(tasks);
-        sample.container_names = self.containers.sample(root, sample);
+        sample.container_names = self.containers.sample(root, sample, Instant::now());
         sample.exits = self.exits.sample(sample.at.boottime_ns, scanner);
         sample.delays = self.delays.sample(root, scanner.processes(), clock_ns(ClockId::CLOCK_BOOTTIME));
     }

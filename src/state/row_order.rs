@@ -331,6 +331,11 @@ fn reorder<T>(rows: &mut [T], places: &[Option<usize>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::baseline::Baselines;
+    use crate::findings::Evaluator;
+    use crate::interval::Interval;
+    use crate::state::{Event, Key, Setup, Source, TerminalCapabilities, update};
+    use crate::synthetic::{host, process, sample};
 
     #[test]
     fn known_rows_keep_their_order_and_new_ones_their_place() {
@@ -354,9 +359,31 @@ mod tests {
 
     #[test]
     fn an_order_is_kept_for_some_seconds() {
-        assert!(is_held(5, 5 + HELD_NS - 1));
-        assert!(!is_held(5, 5 + HELD_NS));
-        assert!(!is_held(5, 4), "the sample is an earlier one");
+        let mut state = State::new(Setup {
+            terminal: TerminalCapabilities::default(),
+            source: Source::Live,
+            time_zone: jiff::tz::TimeZone::UTC,
+            size: (80, 24),
+            interval_ms: 1000,
+        });
+        // The process that used most CPU time in the second before is another one in each second.
+        let mut first_after = |second: u32| {
+            let at = |second: u32| {
+                let ran = |parity| u64::from((second + parity) / 2) * 500_000_000 + u64::from(second) * 100_000_000;
+                let processes = [process(10, "even").ran(ran(0)), process(20, "odd").ran(ran(1))];
+                sample(100.0 + f64::from(second)).processes(processes).shared()
+            };
+            let interval = Interval::between(&Arc::new(host()), &at(second - 1), &at(second)).unwrap();
+            let evaluation = Evaluator::new(Baselines::default()).evaluate(interval);
+            update(&mut state, Event::Evaluation(evaluation));
+            if second == 1 {
+                update(&mut state, Event::Key(Key::Char('5')));
+            }
+            let tasks = state.current().unwrap().interval.newer.tasks.as_ref().unwrap();
+            let Some(&Row::Process { index, .. }) = state.rows().first() else { panic!("no process") };
+            tasks.processes[index].pid
+        };
+        assert_eq!([1, 2, 3, 4, 5, 6, 7].map(&mut first_after), [20, 20, 20, 10, 10, 10, 20]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a screen begins with.
+//! Settings known before the first sample: terminal, source, time zone, interval.
 
 use jiff::tz::TimeZone;
 

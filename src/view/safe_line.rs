@@ -183,9 +183,14 @@ impl<T: Into<SafeText>> From<(T, StyleRole)> for SafeLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::TerminalCapabilities;
+
+    fn theme() -> Theme {
+        Theme::new(TerminalCapabilities::default())
+    }
 
     fn text(line: &SafeLine) -> String {
-        line.parts.iter().map(|part| part.text.as_str()).collect()
+        line.styled(theme()).to_string()
     }
 
     #[test]
@@ -221,7 +226,7 @@ mod tests {
     fn cells_of_one_role_are_one_part() {
         let mut line = SafeLine::default();
         line.push_glyphs([('a', StyleRole::Plain), ('b', StyleRole::Plain), ('c', StyleRole::Dim)]);
-        assert_eq!(line.parts.len(), 2);
+        assert_eq!(line.styled(theme()).spans.len(), 2);
         line.pad_to(6);
         assert_eq!(text(&line), "abc   ");
     }

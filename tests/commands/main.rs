@@ -23,6 +23,9 @@ mod fleet;
 #[path = "../support/pty_harness.rs"]
 mod harness;
 mod install;
+#[cfg(feature = "native-histograms")]
+#[path = "../support/loop_device.rs"]
+mod loop_device;
 mod operations;
 mod output;
 #[cfg(feature = "native-histograms")]

@@ -12,41 +12,16 @@ use stalltop::sample::Sample;
 use stalltop::sample::disk::Disk;
 
 use crate::again::{inside, is_root, plays};
+use crate::loop_device::LoopDevice;
 
 fn ran(command: &str) -> bool {
     let mut words = command.split(' ');
     Command::new(words.next().unwrap()).args(words).output().is_ok_and(|output| output.status.success())
 }
 
-/// A loop device on a file, detached when dropped.
-struct Loop(String);
-
-impl Loop {
-    fn on(image: &Path, device: Option<&str>) -> Option<Loop> {
-        let mut command = Command::new("losetup");
-        match device {
-            Some(device) => command.arg(device),
-            None => command.args(["--find", "--show"]),
-        };
-        let output = command.arg(image).output().ok().filter(|output| output.status.success())?;
-        let said = String::from_utf8(output.stdout).unwrap().trim().to_owned();
-        Some(Loop(device.map_or(said, str::to_owned)))
-    }
-
-    fn name(&self) -> &str {
-        self.0.strip_prefix("/dev/").unwrap()
-    }
-
-    /// Reads all of it past the page cache.
-    fn read(&self) {
-        assert!(ran(&format!("dd if={} of=/dev/null bs=64k iflag=direct", self.0)));
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        ran(&format!("losetup --detach {}", self.0));
-    }
+/// Reads all of the device past the page cache.
+fn read_device(device: &LoopDevice) {
+    assert!(ran(&format!("dd if={} of=/dev/null bs=64k iflag=direct", device.path)));
 }
 
 fn disk<'a>(sample: &'a Sample, name: &str) -> &'a Disk {
@@ -62,21 +37,23 @@ fn a_loop_device_with_another_file_is_another_device() {
         path
     };
     let (one, other) = (image("one"), image("other"));
-    let Some(first) = is_root().then(|| Loop::on(&one, None)).flatten() else {
+    let Some(first) = is_root().then(|| LoopDevice::attach(&one, None)).flatten() else {
         return println!("skipped: needs root and losetup");
     };
-    first.read();
+    read_device(&first);
     let mut sampler = Sampler::new(Root::host()).unwrap();
     let host = Arc::new(sampler.host().clone());
     let before = Arc::new(sampler.sample());
     let name = first.name().to_owned();
     let backing = |sample: &Sample| disk(sample, &name).facts.backing_file.as_ref().map(|file| file.as_bytes().to_owned());
     assert_eq!(backing(&before).as_deref(), Some(one.as_os_str().as_encoded_bytes()));
-    let device = first.0.clone();
+    let device = first.path.clone();
     drop(first);
-    let Some(second) = Loop::on(&other, Some(&device)) else { return println!("skipped: another program uses {device}") };
+    let Some(second) = LoopDevice::attach(&other, Some(&device)) else {
+        return println!("skipped: another program uses {device}");
+    };
     // Its counters go on from where those of the other file stood: they alone do not tell.
-    second.read();
+    read_device(&second);
     let after = Arc::new(sampler.sample());
     assert!(disk(&after, &name).reads.completed > disk(&before, &name).reads.completed);
     assert_eq!(backing(&after).as_deref(), Some(other.as_os_str().as_encoded_bytes()), "known at once");

@@ -11,6 +11,8 @@ use stalltop::kernel::root::Root;
 use stalltop::sample::cgroup::Cgroup;
 use stalltop::sample::network::{Duplex, Nic};
 
+use crate::loop_device::LoopDevice;
+
 const INSIDE: &str = "STALLTOP_TEST_INSIDE_NAMESPACE";
 
 fn is_root() -> bool {
@@ -183,18 +185,12 @@ fn a_loop_device_has_its_backing_file() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     std::fs::write(&image, vec![7; 1 << 20]).unwrap();
-    let made = Command::new("losetup").args(["--find", "--show"]).arg(&image).output();
-    let Some(device) = made.ok().filter(|output| is_root() && output.status.success()) else {
+    let Some(device) = is_root().then(|| LoopDevice::attach(&image, None)).flatten() else {
         return println!("skipped: needs root and losetup");
     };
-    let device = String::from_utf8(device.stdout).unwrap().trim().to_owned();
-    let read = std::fs::read(&device);
-    let disks = DiskReader::default().sample(&Root::host());
-    run(&format!("losetup --detach {device}"));
-    assert_eq!(read.unwrap().len(), 1 << 20);
-    let name = device.strip_prefix("/dev/").unwrap();
-    let disks = disks.unwrap();
-    let disk = disks.iter().find(|disk| disk.name.as_bytes() == name.as_bytes()).unwrap();
+    assert_eq!(std::fs::read(&device.path).unwrap().len(), 1 << 20);
+    let disks = DiskReader::default().sample(&Root::host()).unwrap();
+    let disk = disks.iter().find(|disk| disk.name.as_bytes() == device.name().as_bytes()).unwrap();
     assert_eq!(disk.facts.size_bytes, Some(1 << 20));
     assert_eq!(disk.facts.backing_file.as_ref().unwrap().as_bytes(), image.as_os_str().as_encoded_bytes());
     assert!(disk.reads.sectors.0 >= 2048);

@@ -1,5 +1,7 @@
 //! The network: a virtual interface that is full at a tenth of its nominal speed, and an accept queue that overflows.
 
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+
 use serde_json::Value;
 
 use crate::attempt::{Attempt, Range, Window};
@@ -171,13 +173,23 @@ fn an_interface_of_another_namespace_below_its_limit() {
     });
 }
 
+/// A port of this machine that is free. Below those of clients, so that the end with it is taken for the server.
+fn free_port(is_free: impl Fn(u16) -> bool) -> String {
+    (18_000..32_768).find(|&port| is_free(port)).expect("a free port").to_string()
+}
+
+fn free_tcp_port() -> String {
+    free_port(|port| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok())
+}
+
 /// 11: a server with a backlog of 4 that accepts 20 per second, and 40 clients. nstat: 35 ListenOverflows per second; ss: queue
 /// 5 of 4; CPUs 87 to 97 % idle.
-fn overflow(name: &str, port: u32) {
+fn overflow(name: &str) {
     let Some(lab) = Lab::open(&[]) else { return };
     let state = tempfile::tempdir().expect("a folder");
+    let port = free_tcp_port();
     let before = crate::proc::Snapshot::take(&[]).protocol("/proc/net/netstat", "TcpExt", "ListenOverflows");
-    let mut scenario = lab.start("11-listen-overflow", 120, &[("PORT", &port.to_string())]);
+    let mut scenario = lab.start("11-listen-overflow", 120, &[("PORT", &port)]);
     scenario.until("overflows", |_| {
         crate::proc::Snapshot::take(&[]).protocol("/proc/net/netstat", "TcpExt", "ListenOverflows") >= before + 20.0
     });
@@ -192,7 +204,7 @@ fn overflow(name: &str, port: u32) {
         said.evidence(&overflows, "queue_limit", 4.0, 4.0);
         said.evidence(&overflows, "queue", 1.0, 5.0);
         said.word(&overflows, "owner", "lq");
-        said.says(&overflows, &[&port.to_string(), "lq", "does not accept fast enough"]);
+        said.says(&overflows, &[&port, "lq", "does not accept fast enough"]);
         for kind in ["tcp-retransmits", "nic-saturated", "cpu-saturated", "idle-but-blocked", "network-latency"] {
             said.must_not(kind);
         }
@@ -202,7 +214,7 @@ fn overflow(name: &str, port: u32) {
 
 #[test]
 fn an_accept_queue_that_overflows() {
-    overflow("11", 18091);
+    overflow("11");
 }
 
 /// 1,500 SYNs per second from forged addresses to a server that accepts at once. nstat: SyncookiesSent 1,500 per second (with
@@ -216,16 +228,18 @@ fn syn_flood(name: &str, addresses: u32, says: &str) {
         count("SyncookiesSent") + count("TCPReqQFullDrop")
     };
     let before = full(&crate::proc::Snapshot::take(&[]));
-    let mut scenario = lab.start_script(&script, 120, &[("ADDRESSES", &addresses.to_string())]);
+    let port = free_tcp_port();
+    let mut scenario = lab.start_script(&script, 120, &[("ADDRESSES", &addresses.to_string()), ("PORT", &port)]);
     scenario.until("fills the queue", |_| full(&crate::proc::Snapshot::take(&[])) >= before + 2000.0);
     Attempt::new(name, state.path()).check(|window, said| {
         let truth = window.tcp_ext("SyncookiesSent") + window.tcp_ext("TCPReqQFullDrop");
         window.known("SYNs/s at a full queue", truth, 1000.0, 2000.0);
         window.known("ListenOverflows/s", window.tcp_ext("ListenOverflows"), 0.0, 0.0);
-        let flood = said.must("syn-queue-overflow", "10.99.0.1:18092", "warning");
+        let server = format!("10.99.0.1:{port}");
+        let flood = said.must("syn-queue-overflow", &server, "warning");
         said.value(&flood, truth * 0.5, truth * 1.5);
         said.word(&flood, "owner", "python3");
-        said.says(&flood, &["10.99.0.1:18092 (python3", "SYN flood", says, "not a slow server"]);
+        said.says(&flood, &[&format!("{server} (python3"), "SYN flood", says, "not a slow server"]);
         said.must_not("listen-overflow");
         said.must_not("tcp-retransmits");
         said.nothing_wrong_but(&["syn-queue-overflow"]);
@@ -262,20 +276,22 @@ impl Drop for PythonLoad {
 }
 
 /// Eight threads that send to a process that reads `rate` bytes per second of each. ss -tin: timer persist, rwnd_limited 99 %.
-fn blocked_senders(name: &str, port: &str, rate: &str, verify: impl Fn(&mut crate::check_result::CheckResult)) {
+fn blocked_senders(name: &str, rate: &str, verify: impl Fn(&mut crate::check_result::CheckResult, &str)) {
     let Some(lab) = Lab::open(&["python3"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
-    let _load = PythonLoad::start(&lab, "blocked-sends.py", &["60", "8", "127.0.0.1", port, rate]);
+    let port = free_tcp_port();
+    let _load = PythonLoad::start(&lab, "blocked-sends.py", &["60", "8", "127.0.0.1", &port, rate]);
     // Its windows are closed for so long; 5 s are the threshold.
     std::thread::sleep(std::time::Duration::from_secs(5));
-    Attempt::new(name, state.path()).check(|_, said| verify(said));
+    Attempt::new(name, state.path()).check(|_, said| verify(said, &port));
 }
 
 #[test]
 fn senders_to_a_receiver_that_does_not_read() {
-    blocked_senders("send-blocked", "18093", "0", |said| {
+    blocked_senders("send-blocked", "0", |said, port| {
         let blocked = said.must("send-blocked", "127.0.0.1", "warning");
-        said.says(&blocked, &["127.0.0.1:18093", "8 threads of sender", "sink (", "does not read: its window is closed"]);
+        let receiver = format!("127.0.0.1:{port}");
+        said.says(&blocked, &[&receiver, "8 threads of sender", "sink (", "does not read: its window is closed"]);
         said.word(&blocked, "limited_by", "receiver");
         said.nothing_wrong_but(&["send-blocked"]);
     });
@@ -286,7 +302,7 @@ fn senders_to_a_receiver_that_reads_fast() {
     if !crate::long() {
         return;
     }
-    blocked_senders("send-fast", "18094", "2e8", |said| {
+    blocked_senders("send-fast", "2e8", |said, _| {
         said.must_not("connect-blocked");
         said.at_most_a_note("send-blocked", "127.0.0.1");
     });
@@ -298,7 +314,8 @@ fn lossy_path(name: &str, environment: &[(&str, &str)], words: &[&str]) {
     let Some(lab) = Lab::open(&["iperf3", "ip", "tc"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let script = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/lossy-router.sh");
-    let _scenario = lab.start_script(&script, 60, environment);
+    let port = free_tcp_port();
+    let _scenario = lab.start_script(&script, 60, &[environment, &[("PORT", &port)]].concat());
     std::thread::sleep(std::time::Duration::from_secs(4));
     Attempt::new(name, state.path()).check(|_, said| {
         let retransmits = said.must("tcp-retransmits", "", "warning");
@@ -336,7 +353,8 @@ fn a_path_that_does_not_drop() {
     let Some(lab) = Lab::open(&["iperf3", "ip", "tc"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let script = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/lossy-router.sh");
-    let _scenario = lab.start_script(&script, 60, &[("QUEUE", "10mb")]);
+    let port = free_tcp_port();
+    let _scenario = lab.start_script(&script, 60, &[("QUEUE", "10mb"), ("PORT", &port)]);
     std::thread::sleep(std::time::Duration::from_secs(4));
     Attempt::new("no-loss", state.path()).check(|_, said| said.must_not("tcp-retransmits"));
 }
@@ -379,10 +397,10 @@ fn senders_on_unix_sockets_whose_receiver_reads() {
 }
 
 /// An event loop with four connections whose other end does not read. ss -tno: timer persist.
-fn polling_sender(name: &str, port: &str, role: &str, call: &str, verify: impl Fn(&mut crate::check_result::CheckResult)) {
+fn polling_sender(name: &str, role: &str, call: &str, verify: impl Fn(&mut crate::check_result::CheckResult)) {
     let Some(lab) = Lab::open(&["python3"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
-    let _load = PythonLoad::start(&lab, "polling-sender.py", &["60", "4", "127.0.0.1", port, role, call]);
+    let _load = PythonLoad::start(&lab, "polling-sender.py", &["60", "4", "127.0.0.1", &free_tcp_port(), role, call]);
     std::thread::sleep(std::time::Duration::from_secs(8));
     Attempt::new(name, state.path()).check(|_, said| verify(said));
 }
@@ -392,11 +410,11 @@ fn an_event_loop_whose_receiver_does_not_read() {
     if !long() {
         return;
     }
-    for (call, port) in [("epoll", "18101"), ("poll", "18102")] {
+    for call in ["epoll", "poll"] {
         if call == "poll" && !long() {
             continue;
         }
-        polling_sender(&format!("polling-{call}"), port, "client", call, |said| {
+        polling_sender(&format!("polling-{call}"), "client", call, |said| {
             let blocked = said.must("send-blocked", "127.0.0.1", "warning");
             said.says(
                 &blocked,
@@ -413,25 +431,27 @@ fn a_server_in_epoll_and_idle_connections() {
         return;
     }
     if long() {
-        polling_sender("polling-server", "18103", "server", "epoll", |said| said.must_not("send-blocked"));
+        polling_sender("polling-server", "server", "epoll", |said| said.must_not("send-blocked"));
     }
-    polling_sender("polling-idle", "18104", "idle", "epoll", |said| said.nothing_wrong_but(&[]));
+    polling_sender("polling-idle", "idle", "epoll", |said| said.nothing_wrong_but(&[]));
 }
 
 /// A sender of 5,000 datagrams per second, and a process that reads `read_rate` of them. nstat: UdpRcvbufErrors, Udp6RcvbufErrors.
-fn datagrams(name: &str, address: &str, port: &str, read_rate: &str, verify: impl Fn(&mut crate::check_result::CheckResult)) {
+fn datagrams(name: &str, address: &str, read_rate: &str, verify: impl Fn(&mut crate::check_result::CheckResult, &str)) {
     let Some(lab) = Lab::open(&["python3"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
-    let _load = PythonLoad::start(&lab, "udp-overflow.py", &["60", address, port, "5000", read_rate]);
+    let port = free_port(|port| UdpSocket::bind((address, port)).is_ok());
+    let _load = PythonLoad::start(&lab, "udp-overflow.py", &["60", address, &port, "5000", read_rate]);
     std::thread::sleep(std::time::Duration::from_secs(2));
-    Attempt::new(name, state.path()).check(|_, said| verify(said));
+    Attempt::new(name, state.path()).check(|_, said| verify(said, &port));
 }
 
 #[test]
 fn a_udp_socket_that_is_not_read_fast_enough() {
-    datagrams("udp-overflow", "127.0.0.1", "18095", "500", |said| {
+    datagrams("udp-overflow", "127.0.0.1", "500", |said, port| {
         let overflow = said.must("udp-overflow", "host", "warning");
-        said.says(&overflow, &["collector (", "does not read port 18095 fast enough (127.0.0.1:18095)"]);
+        let words = format!("does not read port {port} fast enough (127.0.0.1:{port})");
+        said.says(&overflow, &["collector (", &words]);
         said.nothing_wrong_but(&["udp-overflow"]);
     });
 }
@@ -441,9 +461,10 @@ fn a_udp_socket_of_ipv6_that_is_not_read_fast_enough() {
     if !long() {
         return;
     }
-    datagrams("udp6-overflow", "::1", "18096", "500", |said| {
+    datagrams("udp6-overflow", "::1", "500", |said, port| {
         let overflow = said.must("udp-overflow", "host", "warning");
-        said.says(&overflow, &["collector (", "does not read port 18096 fast enough ([::1]:18096)"]);
+        let words = format!("does not read port {port} fast enough ([::1]:{port})");
+        said.says(&overflow, &["collector (", &words]);
         said.nothing_wrong_but(&["udp-overflow"]);
     });
 }
@@ -453,7 +474,7 @@ fn a_udp_socket_that_is_read_fast_enough() {
     if !long() {
         return;
     }
-    datagrams("udp-read", "127.0.0.1", "18097", "20000", |said| {
+    datagrams("udp-read", "127.0.0.1", "20000", |said, _| {
         said.must_not("udp-overflow");
         said.nothing_wrong_but(&[]);
     });
@@ -465,13 +486,14 @@ fn a_udp_socket_that_is_read_fast_enough() {
 fn threads_that_wait_for_an_answer_of_a_server() {
     let Some(lab) = Lab::open(&["python3"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
-    let _load = PythonLoad::start(&lab, "slow-answers.py", &["120", "8", "18105", "1"]);
+    let port = free_tcp_port();
+    let _load = PythonLoad::start(&lab, "slow-answers.py", &["120", "8", &port, "1"]);
     std::thread::sleep(std::time::Duration::from_secs(5));
     Attempt { seconds: 5, ..Attempt::new("answer-blocked", state.path()) }.check(|_, said| {
-        let blocked = said.must("answer-blocked", "127.0.0.1:18105", "note");
-        let words =
-            ["app (", "): 8 threads wait for an answer of 127.0.0.1:18105, database (", ") on this host, the longest for "];
-        said.says(&blocked, &words);
+        let server = format!("127.0.0.1:{port}");
+        let blocked = said.must("answer-blocked", &server, "note");
+        let waiters = format!("): 8 threads wait for an answer of {server}, database (");
+        said.says(&blocked, &["app (", &waiters, ") on this host, the longest for "]);
         let sentence = blocked["sentence"].as_str().unwrap_or_default();
         said.expect(!sentence.contains("twins"), || sentence.to_owned());
         said.nothing_wrong_but(&[]);

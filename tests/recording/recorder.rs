@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use stalltop::recording::{
     DiskSpace, GapReason, HistoryRing, Inspection, Meta, Recorder, RecorderOptions, RecorderStatus, RecordingError,
@@ -218,11 +218,10 @@ fn samples_that_a_slow_disk_does_not_take_become_a_gap() {
     let mut recorder =
         Recorder::from_storage(Box::new(disk), &generator::meta(), RecorderOptions { queue_capacity: 4, ..options }).unwrap();
     let samples = few_samples(40);
-    let begun = Instant::now();
+    // The disk is stuck until `allow` is dropped: an offer that waited for it would not return.
     for sample in &samples[..30] {
         recorder.offer(sample.clone());
     }
-    assert!(begun.elapsed() < Duration::from_secs(5), "offer waits for the disk");
     // The disk answers again.
     drop(allow);
     until("the queue", || recorder.status().progress().samples >= 4);

@@ -77,7 +77,13 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::app::recorder;
+    use crate::baseline::{BaselineKey, DeviceIdentity, SizeClass};
+    use crate::interval::disk::Operation;
+    use crate::recording::{Recorder, RecorderOptions, Replayer};
     use crate::sample::{Instant, Sample};
+    use crate::synthetic;
+    use crate::units::Millis;
 
     fn sample(ms: u64) -> TimedSample {
         let at = Instant { boottime_ns: ms * 1_000_000, monotonic_ns: ms * 1_000_000, realtime_ns: 0 };
@@ -87,12 +93,29 @@ mod tests {
     #[test]
     fn an_event_does_not_push_the_minutes_before_it_out() {
         let mut history = History::new(Duration::from_secs(60), Duration::from_secs(1), 1 << 30, Redaction::Nothing);
-        let mut add = |ms: u64, thinned: bool| history.add(&sample(ms), FrameSummary::default(), thinned, Baselines::default);
+        let device = DeviceIdentity("sda".into());
+        let key = BaselineKey { device, operation: Operation::Read, size: SizeClass::Small };
+        // The latency says at which time they were the baselines.
+        let baselines = |ms: u64| {
+            let mut baselines = Baselines::default();
+            baselines.set(key.clone(), Millis(1.0 + ms as f64));
+            baselines
+        };
+        let mut add = |ms: u64, thinned: bool| history.add(&sample(ms), FrameSummary::default(), thinned, || baselines(ms));
         (0..60).for_each(|second| add(second * 1000, false));
         (0..300).for_each(|tenth| add(60_000 + tenth * 100, true));
-        assert_eq!(history.ring.evicted() + history.ring.len() as u64, 60 + 30);
-        let index = 60 - history.ring.evicted();
-        assert_eq!(history.ring.timestamp(usize::try_from(index).unwrap()).unwrap().boottime_ns, 60_000_000_000);
-        assert_eq!(history.baselines.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 32, 64]);
+        let (backlog, first_baselines) = history.backlog();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("capture.stalltop");
+        let meta = recorder::meta(&synthetic::host(), Duration::from_secs(1), Redaction::Nothing);
+        let options = RecorderOptions { backlog, reserve_free_space: false, ..RecorderOptions::default() };
+        Recorder::create(&path, &meta, options).unwrap().finish(Duration::from_secs(60));
+        let replayer = Replayer::open(&path).unwrap();
+        let seconds = (0..replayer.len()).map(|index| replayer.timestamp(index).unwrap().boottime_ns / 1_000_000_000);
+        let seconds: Vec<u64> = seconds.collect();
+        assert!(seconds[0] <= 30, "{seconds:?}");
+        assert_eq!(seconds, (seconds[0]..90).collect::<Vec<_>>());
+        let latency = first_baselines.get(&key).and_then(|baseline| baseline.latency());
+        assert_eq!(latency, Some(Millis(1.0)), "those at or before the oldest sample");
     }
 }

@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn due_times_do_not_drift() {
         let mut schedule = Schedule::new(Duration::from_secs(1), None);
-        let start = schedule.origin;
+        let start = schedule.next_due();
         schedule.advance(start + Duration::from_millis(5), 1);
         assert_eq!(schedule.next_due(), start + FIRST_INTERVAL, "the first interval is short");
         schedule.advance(start + Duration::from_millis(260), 1);
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn due_times_without_a_sample_are_counted_once() {
         let mut schedule = Schedule::new(Duration::from_secs(1), None);
-        let start = schedule.origin;
+        let start = schedule.next_due();
         let mut missed = |ms: u64| {
             let now = start + Duration::from_millis(ms);
             let missed = schedule.missed(now);
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn skipped_due_times_are_not_missed_and_do_not_move_the_others() {
         let mut schedule = Schedule::new(Duration::from_secs(1), None);
-        let start = schedule.origin;
+        let start = schedule.next_due();
         let at = |ms: u64| start + Duration::from_millis(ms);
         schedule.advance(at(900), 3);
         assert_eq!((schedule.next_due(), schedule.skipped()), (at(3000), 2));
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_span_ends_with_a_sample() {
         let mut schedule = Schedule::new(Duration::from_secs(1), Some(Duration::from_millis(2100)));
-        let start = schedule.origin;
+        let start = schedule.next_due();
         let mut times = Vec::new();
         while schedule.advance(schedule.next_due(), 1) {
             times.push((schedule.next_due() - start).as_millis());
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_sample_out_of_turn_moves_no_other_and_hides_no_missed_one() {
         let mut schedule = Schedule::new(Duration::from_secs(1), None);
-        let start = schedule.origin;
+        let start = schedule.next_due();
         let at = |ms: u64| start + Duration::from_millis(ms);
         assert!(schedule.missed(at(1000)) == 0 && schedule.advance(at(1005), 1));
         schedule.bring_forward(at(1400));
@@ -199,7 +199,7 @@ mod tests {
         schedule.advance(at(2205), 1);
         assert_eq!((schedule.next_due(), schedule.missed(at(5000))), (at(3000), 2), "those at 3 and 4 s");
         let mut ending = Schedule::new(Duration::from_secs(1), Some(Duration::from_secs(1)));
-        let start = ending.origin;
+        let start = ending.next_due();
         ending.advance(start, 1);
         ending.bring_forward(start + Duration::from_millis(100));
         assert!(ending.advance(ending.next_due(), 1));
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_new_interval_counts_from_now() {
         let mut schedule = Schedule::new(Duration::from_secs(1), None);
-        let now = schedule.origin + Duration::from_secs(10);
+        let now = schedule.next_due() + Duration::from_secs(10);
         schedule.set_interval(Duration::from_secs(5), now);
         assert_eq!(schedule.next_due(), now + FIRST_INTERVAL);
         schedule.advance(schedule.next_due(), 1);

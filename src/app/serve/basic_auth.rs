@@ -64,7 +64,7 @@ impl Users {
         if self.hashes.is_empty() {
             return None;
         }
-        let (status, words, name, value) = match self.admission(headers).await {
+        let (status, words, name, value) = match self.admission(headers, Instant::now()).await {
             Admission::Granted => return None,
             Admission::Denied => {
                 (StatusCode::UNAUTHORIZED, "a user and a password are needed\n", WWW_AUTHENTICATE, "Basic realm=\"stalltop\"")
@@ -76,17 +76,18 @@ impl Users {
         Some(response)
     }
 
-    async fn admission(&self, headers: &HeaderMap) -> Admission {
+    /// `now`: when the request came.
+    async fn admission(&self, headers: &HeaderMap, now: Instant) -> Admission {
         let Some((user, password)) = credentials(headers) else { return Admission::Denied };
         {
             let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
             if checks.right.get(&user).is_some_and(|right| bool::from(right.as_bytes().ct_eq(password.as_bytes()))) {
                 return Admission::Granted;
             }
-            if checks.last_hash.is_some_and(|last| last.elapsed() < HASH_INTERVAL) {
+            if checks.last_hash.is_some_and(|last| now.saturating_duration_since(last) < HASH_INTERVAL) {
                 return Admission::TooSoon;
             }
-            checks.last_hash = Some(Instant::now());
+            checks.last_hash = Some(now);
         }
         let (hashes, name, word) = (Arc::clone(&self.hashes), user.clone(), password.clone());
         // An unknown user takes as long as a wrong password.
@@ -127,23 +128,24 @@ mod tests {
         Users::new(BTreeMap::from([("prometheus".to_owned(), bcrypt::hash("secret", 4).unwrap())])).unwrap()
     }
 
-    /// The time limit between hashes is passed over.
-    async fn admission(users: &Users, headers: &HeaderMap) -> Admission {
-        users.checks.lock().unwrap().last_hash = None;
-        users.admission(headers).await
-    }
-
     #[test]
     fn only_the_right_password_is_admitted() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let users = users();
-            assert_eq!(admission(&users, &HeaderMap::new()).await, Admission::Denied);
-            for (user, password) in [("prometheus", "wrong"), ("prometheus", ""), ("root", "secret"), ("", "")] {
-                assert_eq!(admission(&users, &headers(user, password)).await, Admission::Denied, "{user}:{password}");
+            let (users, mut now) = (users(), Instant::now());
+            assert_eq!(users.admission(&HeaderMap::new(), now).await, Admission::Denied);
+            let attempts = [
+                ("prometheus", "wrong", Admission::Denied),
+                ("prometheus", "", Admission::Denied),
+                ("root", "secret", Admission::Denied),
+                ("", "", Admission::Denied),
+                ("prometheus", "secret", Admission::Granted),
+                ("prometheus", "secret2", Admission::Denied),
+            ];
+            for (user, password, admission) in attempts {
+                now += HASH_INTERVAL;
+                assert_eq!(users.admission(&headers(user, password), now).await, admission, "{user}:{password}");
             }
-            assert_eq!(admission(&users, &headers("prometheus", "secret")).await, Admission::Granted);
-            assert_eq!(admission(&users, &headers("prometheus", "secret2")).await, Admission::Denied);
             assert!(Users::default().refusal(&HeaderMap::new()).await.is_none(), "without users");
         });
     }
@@ -152,10 +154,10 @@ mod tests {
     fn wrong_passwords_are_not_hashed_without_end() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let users = users();
-            assert_eq!(admission(&users, &headers("prometheus", "secret")).await, Admission::Granted);
-            assert_eq!(users.admission(&headers("prometheus", "guess")).await, Admission::TooSoon);
-            assert_eq!(users.admission(&headers("prometheus", "secret")).await, Admission::Granted, "it is remembered");
+            let (users, now) = (users(), Instant::now());
+            assert_eq!(users.admission(&headers("prometheus", "secret"), now).await, Admission::Granted);
+            assert_eq!(users.admission(&headers("prometheus", "guess"), now).await, Admission::TooSoon);
+            assert_eq!(users.admission(&headers("prometheus", "secret"), now).await, Admission::Granted, "it is remembered");
         });
     }
 

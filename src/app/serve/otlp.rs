@@ -15,7 +15,7 @@ mod sender {
 
     use tokio::sync::oneshot;
 
-    use super::delivery::deliver_all;
+    use super::delivery::{RETRY_PAUSE, deliver_all};
     use super::endpoint::Endpoint;
     use super::outbox::Outbox;
     use crate::app::program::exit::{Exit, Failure};
@@ -51,7 +51,7 @@ mod sender {
             threads::spawn("otlp", move || {
                 runtime.block_on(async {
                     tokio::select! {
-                        () = deliver_all(&endpoint, &sent) => {}
+                        () = deliver_all(&endpoint, &sent, RETRY_PAUSE) => {}
                         _ = stopped => {}
                     }
                 });

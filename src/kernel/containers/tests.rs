@@ -36,13 +36,13 @@ fn write(tree: &Path, path: &str, text: &str) {
 /// The names that are known once the thread has read all files.
 fn names(tree: &Path, paths: &[String], expected: usize) -> Vec<String> {
     let (root, sample, mut reader) = (Root::at_directory(tree.to_owned()), sample(paths), ContainerReader::default());
-    let mut found = reader.sample(&root, &sample);
+    let mut found = reader.sample(&root, &sample, Instant::now());
     for _ in 0..500 {
         if found.len() >= expected {
             break;
         }
         std::thread::sleep(Duration::from_millis(10));
-        found = reader.sample(&root, &sample);
+        found = reader.sample(&root, &sample, Instant::now());
     }
     let text = |name: &Option<Name>| name.as_ref().map_or_else(String::new, |name| format!(" {}", name.to_string_lossy()));
     let line = |name: &ContainerName| {
@@ -111,12 +111,11 @@ fn a_container_that_is_gone_has_no_name() {
     let mut reader = ContainerReader::default();
     let running = sample(&[format!("/docker/{}", id('1'))]);
     for _ in 0..500 {
-        if !reader.sample(&root, &running).is_empty() {
+        if !reader.sample(&root, &running, Instant::now()).is_empty() {
             break;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert_eq!(reader.sample(&root, &running).len(), 1);
-    reader.last_search = None;
-    assert_eq!(reader.sample(&root, &sample(&[])), []);
+    assert_eq!(reader.sample(&root, &running, Instant::now()).len(), 1);
+    assert_eq!(reader.sample(&root, &sample(&[]), Instant::now() + SEARCH_INTERVAL), []);
 }

@@ -37,24 +37,25 @@ pub struct ListenerReader {
 }
 
 impl ListenerReader {
-    /// The sockets whose accept queue is not empty. `now` requests a dump even when it is expensive: connections were just
+    /// The sockets whose accept queue is not empty. `at_once` requests a dump even when it is expensive: connections were just
     /// refused. `opened` is PassiveOpens of /proc/net/snmp, read before: while it does not grow, no queue can have grown.
-    pub fn sample(&mut self, root: &Root, now: bool, opened: Option<u64>) -> Reading<Vec<Listener>> {
+    pub fn sample(&mut self, root: &Root, at_once: bool, opened: Option<u64>, now: Instant) -> Reading<Vec<Listener>> {
         if let Some(why) = self.unsupported {
             return Err(why);
         }
-        if !now && opened.is_some() && opened == self.opens_when_empty {
+        if !at_once && opened.is_some() && opened == self.opens_when_empty {
             return Ok(Vec::new());
         }
-        let too_soon = self.last_dump.is_some_and(|(end, cost)| end.elapsed() < cost.saturating_mul(INTERVAL_PER_COST));
-        if too_soon && !now {
+        let too_soon =
+            self.last_dump.is_some_and(|(at, cost)| now.saturating_duration_since(at) < cost.saturating_mul(INTERVAL_PER_COST));
+        if too_soon && !at_once {
             return Err(Absent::NotRead);
         }
         // CPU time: on a busy machine elapsed time contains the time of others.
         let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
         let waiting = self.dump();
         let cost = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
-        self.last_dump = Some((Instant::now(), Duration::from_nanos(cost)));
+        self.last_dump = Some((now, Duration::from_nanos(cost)));
         let waiting = match waiting {
             Ok(waiting) => waiting,
             Err(why) => {
@@ -120,10 +121,11 @@ mod tests {
         }
         let listening = TcpListener::bind("127.0.0.1:0").unwrap();
         let here = listening.local_addr().unwrap();
-        let mut reader = ListenerReader::default();
+        let (mut reader, mut now) = (ListenerReader::default(), Instant::now());
         let mut waiting = |opened| {
-            reader.last_dump = None;
-            let found = reader.sample(&Root::host(), false, opened);
+            // After an hour even an expensive dump is repeated.
+            now += Duration::from_secs(3600);
+            let found = reader.sample(&Root::host(), false, opened, now);
             found.map(|found| (found.is_empty(), found.iter().any(|listener| listener.local_address == here)))
         };
         let client = TcpStream::connect(here).unwrap();

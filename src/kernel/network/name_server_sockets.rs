@@ -47,8 +47,8 @@ impl NameServerSocketReader {
     }
 
     /// Reads the sockets, unless the last reading was expensive and not long ago.
-    pub fn sample(&mut self, root: &Root) {
-        if self.next_read.is_some_and(|at| Instant::now() < at) {
+    pub fn sample(&mut self, root: &Root, now: Instant) {
+        if self.next_read.is_some_and(|at| now < at) {
             return;
         }
         let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
@@ -73,7 +73,7 @@ impl NameServerSocketReader {
         }
         self.sockets.truncate(MAX_SOCKETS);
         let cost = Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin));
-        self.next_read = Some(Instant::now() + cost.saturating_mul(INTERVAL_PER_COST));
+        self.next_read = Some(now + cost.saturating_mul(INTERVAL_PER_COST));
     }
 
     /// The sockets that were there at two readings: a lookup that is answered ends between them.
@@ -104,6 +104,9 @@ mod tests {
     const HEADING: &str =
         "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n";
 
+    /// After it even an expensive reading is repeated.
+    const AN_HOUR: Duration = Duration::from_secs(3600);
+
     fn line(remote: &str, inode: u32) -> String {
         format!(
             "  100: 0100007F:9C40 {remote} 01 00000000:00000000 00:00000000 00000000     0        0 {inode} 2 0000000000000000 0\n"
@@ -115,11 +118,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("proc/net")).unwrap();
         let root = Root::at_directory(folder.path().to_owned());
-        let mut reader = NameServerSocketReader::for_this_namespace();
+        let (mut reader, mut now) = (NameServerSocketReader::for_this_namespace(), Instant::now());
         let mut inodes = |text: String| {
             std::fs::write(folder.path().join("proc/net/udp"), text).unwrap();
-            reader.next_read = None;
-            reader.sample(&root);
+            now += AN_HOUR;
+            reader.sample(&root, now);
             reader.waiting().map(|socket| socket.inode).collect::<Vec<_>>()
         };
         let lookup = line("3500007F:0035", 7);
@@ -131,13 +134,15 @@ mod tests {
     #[test]
     fn an_expensive_reading_is_not_repeated_at_once() {
         let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("proc/net")).unwrap();
+        std::fs::write(folder.path().join("proc/net/udp"), format!("{HEADING}{}", line("3500007F:0035", 7))).unwrap();
         let root = Root::at_directory(folder.path().to_owned());
-        let mut reader = NameServerSocketReader::for_this_namespace();
-        reader.sample(&root);
-        assert!(reader.next_read.is_some());
-        reader.next_read = Some(Instant::now() + Duration::from_secs(3600));
-        let read_ns = reader.read_ns;
-        reader.sample(&root);
-        assert_eq!(reader.read_ns, read_ns);
+        let (mut reader, now) = (NameServerSocketReader::for_this_namespace(), Instant::now());
+        // The second reading finds the socket that waits since the first one.
+        let mut waiting = |now| {
+            reader.sample(&root, now);
+            reader.waiting().count()
+        };
+        assert_eq!([waiting(now), waiting(now), waiting(now + AN_HOUR)], [0, 0, 1]);
     }
 }

@@ -17,12 +17,13 @@ use nix::sys::socket::SockProtocol;
 use self::connections::{ConnectionScan, WaitCounters};
 use self::entry::run_in_namespace;
 use self::links::Link;
+use super::counter_files::{CounterFiles, NamespaceCounters};
 use super::dev::{self, DevLine};
 use super::ethtool::Ethtool;
 use super::listeners::{self, socket_owner::SocketOwners};
 use super::name_server_sockets::NameServerSocketReader;
 use super::netlink::Netlink;
-use super::protocols::{parse_ip_octets, parse_tcp, parse_tcp_ext, parse_udp, parse_udp6, parse_window_probes};
+use super::protocols::parse_udp6;
 use super::qdisc::QdiscDump;
 use super::remote_hosts::{ConnectionTable, WaitingSocket};
 use super::syn_queues::{self, FullCounts};
@@ -32,10 +33,9 @@ use crate::kernel::root::{FileHandle, Root};
 use crate::kernel::scan::NetworkNamespaceMembers;
 use crate::kernel::waits::unix_sockets::open_unix_diag;
 use crate::sample::network::namespaces::{MAX_NAMESPACES, NamespaceNic, NetworkNamespace, NetworkNamespaces, RetransmitHost};
-use crate::sample::network::{Nic, NicFacts, Tcp, TcpExt, Udp};
+use crate::sample::network::{Nic, NicFacts, TcpExt};
 use crate::sample::task::{Process, Tasks};
 use crate::sample::{Absent, Name, Reading};
-use crate::units::Counter;
 
 /// Time before another attempt to open a socket in a namespace.
 const RETRY_ENTRY: Duration = Duration::from_secs(60);
@@ -106,9 +106,7 @@ struct KnownNamespace {
     process: ProcessId,
     comm: Name,
     files: Files,
-    /// /proc/PID/net/snmp as last read, and the counters of both files then
-    last_snmp: Vec<u8>,
-    last_counters: Option<Counters>,
+    counter_files: CounterFiles,
     interfaces: Vec<Interface>,
     socket: Option<Socket>,
     last_entry: Option<Instant>,
@@ -120,26 +118,18 @@ struct KnownNamespace {
 #[derive(Debug)]
 struct Files {
     dev: FileHandle,
-    snmp: FileHandle,
     snmp6: FileHandle,
-    netstat: FileHandle,
 }
 
 impl Files {
     fn new(pid: u32) -> Files {
-        let file = |name| FileHandle::new(format!("proc/{pid}/net/{name}"));
-        Files { dev: file("dev"), snmp: file("snmp"), snmp6: file("snmp6"), netstat: file("netstat") }
+        let file = |name| FileHandle::new(format!("{}/{name}", directory(pid)));
+        Files { dev: file("dev"), snmp6: file("snmp6") }
     }
 }
 
-/// Of /proc/PID/net/snmp and netstat.
-#[derive(Clone, Copy, Debug)]
-struct Counters {
-    tcp: Reading<Tcp>,
-    udp: Reading<Udp>,
-    tcp_ext: Reading<TcpExt>,
-    ip_octets: Reading<(Counter, Counter)>,
-    window_probes: Option<Counter>,
+fn directory(pid: u32) -> String {
+    format!("proc/{pid}/net")
 }
 
 #[derive(Debug)]
@@ -166,8 +156,7 @@ impl KnownNamespace {
             process: process.id(),
             comm: process.comm.clone(),
             files: Files::new(process.pid),
-            last_snmp: Vec::new(),
-            last_counters: None,
+            counter_files: CounterFiles::new(&directory(process.pid)),
             interfaces: Vec::new(),
             socket: None,
             last_entry: None,
@@ -181,6 +170,7 @@ impl KnownNamespace {
     fn set_process(&mut self, process: &Process) {
         (self.process, self.comm) = (process.id(), process.comm.clone());
         self.files = Files::new(process.pid);
+        self.counter_files.set_directory(&directory(process.pid));
         self.udp_sockets = UdpSocketReader::for_process(process.pid);
         self.name_server_sockets = NameServerSocketReader::for_process(process.pid);
     }
@@ -202,15 +192,15 @@ impl KnownNamespace {
             });
             self.interfaces.clear();
         }
-        let last = self.last_counters;
-        let Counters { tcp, udp, tcp_ext, ip_octets, window_probes } = self.read_counters(root, buffer);
+        let last = self.counter_files.last();
+        let NamespaceCounters { tcp, udp, tcp_ext, ip_octets, window_probes } = self.counter_files.read(root, buffer);
         let udp6 = self.files.snmp6.read(root, buffer).and_then(|()| parse_udp6(buffer));
         if let (Some(socket), Ok(tcp_ext)) = (&mut self.socket, &tcp_ext) {
             let retransmitted = tcp.as_ref().ok().map(|tcp| tcp.segments_retransmitted);
             let counters = WaitCounters::new(tcp_ext, window_probes, retransmitted);
             socket.connections.take_if(|scan| scan.update(counters).is_err());
         }
-        self.name_server_sockets.sample(root);
+        self.name_server_sockets.sample(root, Instant::now());
         let scan = self.socket.as_ref().and_then(|socket| socket.connections.as_ref());
         let top_retransmit_host = scan.and_then(|scan| scan.connections().top_retransmits()).map(|(host, inode)| {
             owners.search(root, std::iter::once(inode));
@@ -242,23 +232,6 @@ impl KnownNamespace {
         }
         self.read_interfaces(root, all, buffer);
         all.rows.push(row);
-    }
-
-    /// As for the namespace of stalltop: netstat only if snmp changed.
-    fn read_counters(&mut self, root: &Root, buffer: &mut Vec<u8>) -> Counters {
-        let snmp = self.files.snmp.read(root, buffer);
-        if let Some(last) = self.last_counters.filter(|_| snmp.is_ok() && *buffer == self.last_snmp) {
-            return last;
-        }
-        let (tcp, udp) = (snmp.and_then(|()| parse_tcp(buffer)), snmp.and_then(|()| parse_udp(buffer)));
-        self.last_snmp.clone_from(buffer);
-        let netstat = self.files.netstat.read(root, buffer);
-        let tcp_ext = netstat.and_then(|()| parse_tcp_ext(buffer));
-        let ip_octets = netstat.and_then(|()| parse_ip_octets(buffer));
-        let window_probes = netstat.ok().and_then(|()| parse_window_probes(buffer));
-        let counters = Counters { tcp, udp, tcp_ext, ip_octets, window_probes };
-        self.last_counters = [snmp, netstat].iter().all(Result::is_ok).then_some(counters);
-        counters
     }
 
     /// The accept queue and the SYN queue that the kernel counts to be full.

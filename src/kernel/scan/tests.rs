@@ -7,10 +7,7 @@ mod reads;
 mod sub_samples;
 mod threads;
 
-use std::collections::BTreeMap;
 use std::fs;
-
-use rustc_hash::FxHashSet;
 
 use machine::{Given, Machine, SECOND, one, only};
 
@@ -43,17 +40,10 @@ fn a_process_that_did_not_run_is_shared_and_not_read() {
 #[test]
 fn without_clocks_everything_is_read() {
     let mut machine = Machine::new(true);
-    machine.scanner.context.clocks = ProcessClocks::Unavailable;
-    let put = |machine: &mut Machine, given| {
-        let mut clocks = ProcessClocks::Fixed(BTreeMap::new());
-        std::mem::swap(&mut machine.scanner.context.clocks, &mut clocks);
-        machine.put(40, "idle", 5, 10_000_000, &[given]);
-        machine.scanner.context.clocks = ProcessClocks::Unavailable;
-    };
-    put(&mut machine, one(40));
-    assert_eq!(only(&machine.scan(), 40).1.schedstat.unwrap().timeslices.0, 5);
-    put(&mut machine, Given { timeslices: 6, ..one(40) });
-    assert_eq!(only(&machine.scan(), 40).1.schedstat.unwrap().timeslices.0, 6);
+    for timeslices in [5, 6] {
+        machine.put(40, "idle", 5, 10_000_000, &[Given { timeslices, ..one(40) }]);
+        assert_eq!(only(&machine.scan_without_clocks(), 40).1.schedstat.unwrap().timeslices.0, timeslices);
+    }
 }
 
 #[test]
@@ -264,7 +254,7 @@ fn parked_waiters_for_a_held_lock_are_found_beside_a_stuck_thread() {
     let holder = Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
     machine.put(40, "convoy", 5, 10_000_000, &[holder, waiter(41), waiter(42), parked(43)]);
     machine.put(50, "pool", 5, 10_000_000, &[one(50), waiter(51)]);
-    machine.scanner.context.first_waits_left = 0;
+    machine.skip_first_waits();
     machine.scan();
     assert_eq!(machine.hot(), [40, 41, 42], "a process without a blocked thread is not read");
 }
@@ -291,7 +281,7 @@ fn processes_that_wait_for_a_file_lock_since_before_the_first_scan_are_found() {
     machine.put(51, "job", 6, 10_000_000, &[waits(51)]);
     machine.put(60, "holder", 7, 10_000_000, &[sleeps]);
     machine.put(61, "other", 7, 10_000_000, &[Given { channel: "hrtimer_nanosleep", ..one(61) }]);
-    machine.scanner.context.file_lock_pids = FxHashSet::from_iter([51, 60]);
+    machine.set_file_lock_pids([51, 60]);
     machine.scan();
     assert_eq!(machine.known(51, 51).wait_class, Some(WaitClass::Lock));
     assert_eq!(machine.known(60, 60).wait_class, Some(WaitClass::Timer));
@@ -323,7 +313,7 @@ fn a_scan_reads_what_only_a_sub_sample_has_seen() {
     machine.now_ns += SECOND / 10;
     machine.scanner.sub_sample(machine.now_ns);
     assert_eq!(machine.known(40, 40).wait_class, Some(WaitClass::Disk));
-    assert!(machine.scanner.processes[0].ran_recently(machine.now_ns));
+    assert!(machine.ran_recently(40));
     // Nothing ran since the sub-sample, but the last sample does not have it.
     let tasks = machine.scan();
     let (process, thread) = only(&tasks, 40);
@@ -337,7 +327,7 @@ fn a_scan_reads_what_only_a_sub_sample_has_seen() {
 #[test]
 fn without_schedstat_ticks_show_which_threads_ran() {
     let mut machine = Machine::new(true);
-    machine.scanner.context.has_schedstat = false;
+    machine.disable_schedstat();
     machine.put(40, "old", 5, 10_000_000, &[one(40), one(41)]);
     let first = machine.scan();
     assert_eq!((only(&first, 40).1.schedstat, first.hidden.schedstats), (None, 2));

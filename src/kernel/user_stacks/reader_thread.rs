@@ -334,63 +334,110 @@ impl StackUnwinder {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, OpenOptions};
+    use std::path::PathBuf;
+
+    use nix::sys::stat::Mode;
+
     use super::*;
 
-    /// The thread's ends of the channels of a link, and its place.
-    struct Thread {
-        _work: Receiver<Vec<WantedStack>>,
-        sender: SyncSender<Vec<AnsweredStack>>,
-        _touched: TouchedPlace,
+    /// Nothing here takes so long unless it hangs.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A tree in which a reading of the thread of each of these processes blocks until it is unblocked.
+    struct BlockedTree {
+        directory: tempfile::TempDir,
+        blocked: Vec<u32>,
     }
 
-    /// A thread that was asked at `asked_at` and has not answered.
-    fn ask(reader: &mut ReaderThread, asked_at: Instant) -> Thread {
-        let (requests, work) = sync_channel(1);
-        let (sender, answers) = sync_channel(1);
-        let touched = TouchedPlace::default();
-        touched.set(Some(Place::Device(1)));
-        reader.link = Some(Link { requests, answers, touched: touched.clone(), asked_at: Some(asked_at), samples: 1 });
-        Thread { _work: work, sender, _touched: touched }
+    impl BlockedTree {
+        fn new(pids: impl IntoIterator<Item = u32>) -> BlockedTree {
+            let tree = BlockedTree { directory: tempfile::tempdir().unwrap(), blocked: pids.into_iter().collect() };
+            for &pid in &tree.blocked {
+                let pipe = tree.syscall(pid);
+                fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+                nix::unistd::mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
+            }
+            tree
+        }
+
+        fn reader(&self) -> ReaderThread {
+            ReaderThread::new(Root::at_directory(self.directory.path().to_owned()))
+        }
+
+        fn syscall(&self, pid: u32) -> PathBuf {
+            self.directory.path().join(format!("proc/{pid}/task/{pid}/syscall"))
+        }
+
+        /// Lets one reading end, without a stack.
+        fn unblock(&mut self) {
+            let pid = self.blocked.pop().unwrap();
+            // Waits for the thread that reads it.
+            drop(OpenOptions::new().write(true).open(self.syscall(pid)).unwrap());
+        }
+    }
+
+    fn wanted(pid: u32) -> Vec<WantedStack> {
+        vec![WantedStack { task: TaskId { pid, tid: pid, start_ticks: 1 }, timeslices: Some(1) }]
+    }
+
+    /// The first result of `poll`.
+    fn wait_for<T>(mut poll: impl FnMut() -> Option<T>) -> T {
+        let begin = Instant::now();
+        loop {
+            match poll() {
+                Some(result) => return result,
+                None => assert!(begin.elapsed() < PATIENCE),
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     #[test]
     fn an_answer_that_is_ready_is_taken_before_the_thread_is_given_up() {
-        let (mut reader, asked_at) = (ReaderThread::new(Root::host()), Instant::now());
-        let thread = ask(&mut reader, asked_at);
-        let task = TaskId { pid: 1, tid: 1, start_ticks: 1 };
-        thread.sender.send(vec![AnsweredStack { task, timeslices: Some(1), functions: Err(Absent::Vanished) }]).unwrap();
-        assert_eq!(reader.receive_late().len(), 1);
-        assert_eq!(reader.request(Vec::new(), asked_at + 10 * ANSWER_TIMEOUT), Ok(()));
-        assert!(reader.link.is_some() && reader.given_up.is_empty());
+        let (mut tree, asked_at) = (BlockedTree::new([1]), Instant::now());
+        let mut reader = tree.reader();
+        assert_eq!(reader.request(wanted(1), asked_at), Ok(()));
+        tree.unblock();
+        let answers = wait_for(|| Some(reader.receive_late()).filter(|answers| !answers.is_empty()));
+        assert_eq!(answers.iter().map(|answer| answer.task.pid).collect::<Vec<_>>(), [1]);
+        // It is asked again, long after.
+        assert_eq!(reader.request(wanted(2), asked_at + 10 * ANSWER_TIMEOUT), Ok(()));
+        assert_eq!(reader.receive(PATIENCE).len(), 1);
     }
 
     #[test]
     fn a_late_answer_is_not_waited_for_and_given_up_after_enough_samples() {
-        let (mut reader, asked_at) = (ReaderThread::new(Root::host()), Instant::now());
-        let _thread = ask(&mut reader, asked_at);
+        let (mut tree, asked_at) = (BlockedTree::new([1]), Instant::now());
+        let mut reader = tree.reader();
+        assert_eq!(reader.request(wanted(1), asked_at), Ok(()));
         // This program was stopped in between.
         let now = asked_at + 10 * ANSWER_TIMEOUT;
         for _ in 2..MIN_SAMPLES {
-            assert_eq!(reader.request(Vec::new(), now), Ok(()));
+            assert_eq!(reader.request(wanted(2), now), Ok(()));
             // Would block until the end of time.
-            assert!(reader.receive(Duration::MAX).is_empty() && reader.link.is_some());
+            assert!(reader.receive(Duration::MAX).is_empty(), "the thread still works on the first request");
         }
-        assert_eq!(reader.request(Vec::new(), now), Ok(()));
-        assert!(reader.link.is_none() && reader.given_up.len() == 1);
+        assert_eq!(reader.request(wanted(2), now), Ok(()));
+        assert_eq!(reader.receive(PATIENCE).iter().map(|answer| answer.task.pid).collect::<Vec<_>>(), [2], "by another thread");
+        tree.unblock();
     }
 
     #[test]
     fn with_too_many_blocked_threads_none_is_started_until_one_ends() {
-        let (mut reader, now) = (ReaderThread::new(Root::host()), Instant::now());
-        let mut threads: Vec<Thread> = Vec::new();
+        let (mut tree, now) = (BlockedTree::new(1..=MAX_GIVEN_UP as u32), Instant::now());
+        let mut reader = tree.reader();
         let mut last = Ok(());
-        for _ in 0..MAX_GIVEN_UP {
+        for pid in tree.blocked.clone() {
             assert_eq!(last, Ok(()));
-            threads.push(ask(&mut reader, now));
-            (0..MIN_SAMPLES).for_each(|_| last = reader.request(Vec::new(), now + ANSWER_TIMEOUT));
+            assert_eq!(reader.request(wanted(pid), now), Ok(()));
+            (1..MIN_SAMPLES).for_each(|_| last = reader.request(Vec::new(), now + ANSWER_TIMEOUT));
         }
         assert_eq!(last, Err(Absent::Os(libc::ETIMEDOUT)));
-        threads.pop();
-        assert_eq!(reader.request(Vec::new(), now), Ok(()));
+        tree.unblock();
+        wait_for(|| reader.request(Vec::new(), now).ok());
+        while !tree.blocked.is_empty() {
+            tree.unblock();
+        }
     }
 }

@@ -139,14 +139,14 @@ impl LockWakers {
     /// Ends the sub-sample: calls `record` with each mutex, the thread that is taken for its holder, and what that does.
     pub fn read_holders(&mut self, files: &mut TaskFiles, now_ns: u64, mut record: impl FnMut(FutexLock, BlockedWait)) {
         self.update_queues(now_ns);
-        let mut standing: Vec<Place> =
+        let mut to_watch: Vec<Place> =
             self.histories.iter().filter(|(_, queue)| queue.stands(now_ns)).map(|(&place, _)| place).collect();
-        if !standing.is_empty() && self.cost.allows(now_ns) {
+        if !to_watch.is_empty() && self.cost.allows(now_ns) {
             self.probe.request();
         }
         // It is also asked while no queue stands, so that its loader is reaped.
         let Some(probe) = self.probe.get() else { return };
-        if standing.is_empty() || !self.cost.allows(now_ns) {
+        if to_watch.is_empty() || !self.cost.allows(now_ns) {
             if probe.is_attached() {
                 probe.detach();
                 (0..MAX_LOCKS).for_each(|place| probe.forget(place));
@@ -164,9 +164,9 @@ impl LockWakers {
             let number = self.watched.iter().position(|watched| watched.is_some_and(|lock| lock.place == *place));
             number.is_some_and(|number| probe.read(number).wake_ups > 0)
         };
-        standing.small_sort_by_key(|place| (!is_chained(place), !has_wake_ups(place), Reverse(waiters(place)), *place));
-        standing.truncate(MAX_LOCKS);
-        watch(&mut self.watched, probe, &standing);
+        to_watch.small_sort_by_key(|place| (!is_chained(place), !has_wake_ups(place), Reverse(waiters(place)), *place));
+        to_watch.truncate(MAX_LOCKS);
+        watch(&mut self.watched, probe, &to_watch);
         for (number, watched) in self.watched.iter_mut().enumerate() {
             let Some(watched) = watched else { continue };
             let Some(queue) = self.queues.get(&watched.place) else { continue };
@@ -215,14 +215,14 @@ impl LockWakers {
 }
 
 /// Has the program watch these queues; those that it watches already keep their places.
-fn watch(watched: &mut [Option<WatchedLock>; MAX_LOCKS], probe: &LockWakersProbe, standing: &[Place]) {
+fn watch(watched: &mut [Option<WatchedLock>; MAX_LOCKS], probe: &LockWakersProbe, to_watch: &[Place]) {
     for (number, entry) in watched.iter_mut().enumerate() {
-        if entry.as_ref().is_some_and(|lock| !standing.contains(&lock.place)) {
+        if entry.as_ref().is_some_and(|lock| !to_watch.contains(&lock.place)) {
             probe.forget(number);
             *entry = None;
         }
     }
-    for &place in standing {
+    for &place in to_watch {
         if watched.iter().flatten().any(|lock| lock.place == place) {
             continue;
         }

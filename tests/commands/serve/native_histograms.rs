@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -21,6 +20,7 @@ use stalltop::sample::block_io::{BlockIo, LatencyBucket};
 use stalltop::sample::disk::Operation;
 use stalltop::units::Counter;
 
+use crate::loop_device::LoopDevice;
 use crate::prometheus_server::Prometheus;
 use crate::serve::metrics::{RECORDINGS, exported, exported_of_huge_machine, has_promtool};
 use crate::serve::server::{PATIENCE, Server};
@@ -169,40 +169,22 @@ fn a_real_prometheus_computes_the_quantiles_of_the_interval() {
     }
 }
 
-/// A loop device of its own: no one else's requests. It ends with the test.
-struct LoopDevice(PathBuf);
-
-impl LoopDevice {
-    /// `None` where this user may not make one.
-    fn new(file: &std::path::Path) -> Option<LoopDevice> {
-        fs::File::create(file).ok()?.set_len(160 << 20).ok()?;
-        let output = Command::new("losetup").args(["--find", "--show"]).arg(file).output().ok()?;
-        output.status.success().then(|| LoopDevice(String::from_utf8_lossy(&output.stdout).trim().into()))
-    }
-}
-
-impl Drop for LoopDevice {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
-    }
-}
-
 /// `table disk` has an eBPF program of its own, and counts the same requests.
 #[test]
 fn on_a_real_device_prometheus_and_table_disk_have_the_same_quantile() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(device) = has_promtool().then(|| LoopDevice::new(&folder.path().join("disk"))).flatten() else {
+    let image = folder.path().join("disk");
+    fs::File::create(&image).unwrap().set_len(160 << 20).unwrap();
+    let Some(device) = has_promtool().then(|| LoopDevice::attach(&image, None)).flatten() else {
         println!("skipped: no loop device, or no Prometheus");
         return;
     };
-    let name = device.0.file_name().unwrap().to_string_lossy().into_owned();
+    let name = device.name();
     // Not auto, which detaches on a busy machine.
     let server = Server::spawn(&["--interval", "200ms", "--probes", "on"]);
     let write = |count: u32| {
         let mut dd = Command::new("dd");
-        dd.args(["if=/dev/zero", "bs=4k", "oflag=direct"])
-            .arg(format!("of={}", device.0.display()))
-            .arg(format!("count={count}"));
+        dd.args(["if=/dev/zero", "bs=4k", "oflag=direct"]).arg(format!("of={}", device.path)).arg(format!("count={count}"));
         let output = dd.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
@@ -244,11 +226,11 @@ fn on_a_real_device_prometheus_and_table_disk_have_the_same_quantile() {
     let mut table = Command::new(env!("CARGO_BIN_EXE_stalltop"));
     table.args("table disk --columns latency --format json --no-config --probes on -- sh -c".split(' '));
     // Of small requests a good part of the time would be that of the two programs.
-    table.arg(format!("sleep 4; dd if=/dev/zero bs=128k oflag=direct of={} count=1000", device.0.display()));
+    table.arg(format!("sleep 4; dd if=/dev/zero bs=128k oflag=direct of={} count=1000", device.path));
     // The figures of a command's run are written to standard error.
     let output = String::from_utf8(table.output().unwrap().stderr).unwrap();
     let mut rows = output.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let row = rows.find(|row| row["table"] == "disk" && row["name"] == name.as_str());
+    let row = rows.find(|row| row["table"] == "disk" && row["name"] == name);
     let row = row.unwrap_or_else(|| panic!("no row of {name}: {output}"));
     count(before + 1_000.0);
     let quantile = |share: f64| {

@@ -4,7 +4,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -80,12 +80,10 @@ impl Server {
         self.child.id()
     }
 
-    /// Sends the signal; returns whether it ended with code 0, and how long that took.
-    pub fn end(mut self, signal: Signal) -> (bool, Duration) {
-        let begin = Instant::now();
+    /// Sends the signal, and waits for the end of the program.
+    pub fn end(mut self, signal: Signal) -> ExitStatus {
         kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
-        let status = self.child.wait().unwrap();
-        (status.success(), begin.elapsed())
+        self.child.wait().unwrap()
     }
 }
 

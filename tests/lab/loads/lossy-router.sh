@@ -17,8 +17,8 @@ ip netns exec labRouter sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwa
 ip -$FAMILY route add $NET via $VIA; ip -n labFar -$FAMILY route add default via $GATE
 if [ "${SENDER:-host}" = host ]; then SERVER="ip netns exec labFar" CLIENT="" TO=$FAR OUT=far; else SERVER="" CLIENT="ip netns exec labFar" TO=$HOST OUT=near; fi
 ip netns exec labRouter tc qdisc add dev $OUT root tbf rate "${RATE:-20}mbit" burst 16kb limit "${QUEUE:-20kb}"
-bg $SERVER iperf3 -s -1 -p 18105
+bg $SERVER iperf3 -s -1 -p ${PORT:-18105}
 sleep 1
-bg $CLIENT iperf3 -c $TO -p 18105 -P 4 -t "$T"
+bg $CLIENT iperf3 -c $TO -p ${PORT:-18105} -P 4 -t "$T"
 say "iperf3 sends to $TO over a router that takes ${RATE:-20} Mbit/s"
 wait "$LAST" || true

@@ -12,11 +12,11 @@ ip link set labA up
 ip -n labsyn addr add 10.99.0.2/24 dev labB
 ip -n labsyn link set labB up
 ip route add 198.18.0.0/15 via 10.99.0.2
-say "${RATE:-1500} SYNs a second from ${ADDRESSES:-5000} addresses to port 18092, backlog ${BACKLOG:-128}"
+say "${RATE:-1500} SYNs a second from ${ADDRESSES:-5000} addresses to port ${PORT:-18092}, backlog ${BACKLOG:-128}"
 bg python3 -c "
 import socket
-server = socket.create_server(('10.99.0.1', 18092), backlog=${BACKLOG:-128})
+server = socket.create_server(('10.99.0.1', ${PORT:-18092}), backlog=${BACKLOG:-128})
 while True: server.accept()[0].close()"
 sleep 0.5
-bg ip netns exec labsyn "$BIN/synflood" "$T" "${RATE:-1500}" "${ADDRESSES:-5000}" 10.99.0.1 18092
+bg ip netns exec labsyn "$BIN/synflood" "$T" "${RATE:-1500}" "${ADDRESSES:-5000}" 10.99.0.1 ${PORT:-18092}
 wait "$LAST" || true

@@ -20,8 +20,8 @@ use crate::report::otlp::{rejected_findings, rejected_points};
 /// From the beginning of a connection to the end of the answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Before the next try.
-const RETRY_PAUSE: Duration = Duration::from_secs(5);
+/// Between two tries to send a request.
+pub const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// An answer is a few bytes.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
@@ -36,11 +36,12 @@ enum Refusal {
 }
 
 /// Sends what comes into the outbox, without end.
-pub async fn deliver_all(endpoint: &Endpoint, outbox: &Outbox) {
-    tokio::join!(deliver_kind(endpoint, outbox, RequestKind::Logs), deliver_kind(endpoint, outbox, RequestKind::Metrics));
+pub async fn deliver_all(endpoint: &Endpoint, outbox: &Outbox, retry_pause: Duration) {
+    let deliver = |kind| deliver_kind(endpoint, outbox, kind, retry_pause);
+    tokio::join!(deliver(RequestKind::Logs), deliver(RequestKind::Metrics));
 }
 
-async fn deliver_kind(endpoint: &Endpoint, outbox: &Outbox, kind: RequestKind) {
+async fn deliver_kind(endpoint: &Endpoint, outbox: &Outbox, kind: RequestKind, retry_pause: Duration) {
     let what = kind.noun();
     let mut failing = false;
     loop {
@@ -58,9 +59,9 @@ async fn deliver_kind(endpoint: &Endpoint, outbox: &Outbox, kind: RequestKind) {
             Ok(()) => {}
             Err(Refusal::Never(why)) => report(&why, "what is refused is dropped"),
             Err(Refusal::Later(why)) => {
-                report(&why, "it is tried again every 5 s");
+                report(&why, &format!("it is tried again every {} s", retry_pause.as_secs()));
                 outbox.put_back(kind, request);
-                sleep(RETRY_PAUSE).await;
+                sleep(retry_pause).await;
             }
         }
     }
@@ -157,20 +158,17 @@ mod tests {
         let mut seen = Vec::new();
         runtime.block_on(async {
             let next = async {
-                // Less than the pause before findings are tried again.
-                for _ in 0..400 {
+                while seen.len() < 4 {
                     if let Ok(path) = paths.try_recv() {
                         seen.push(path);
                         outbox.set_metrics(vec![2]);
                     }
-                    if seen.len() == 4 {
-                        return;
-                    }
                     sleep(Duration::from_millis(10)).await;
                 }
             };
+            // The findings are not tried again meanwhile.
             tokio::select! {
-                () = deliver_all(&endpoint, &outbox) => {}
+                () = deliver_all(&endpoint, &outbox, Duration::from_secs(3600)) => {}
                 () = next => {}
             }
         });

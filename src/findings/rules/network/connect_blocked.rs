@@ -66,8 +66,8 @@ fn connect_blocked(context: &RuleContext) -> Vec<Candidate> {
 fn full_sockets(context: &RuleContext, scope: &NetworkScope) -> Vec<SocketAddr> {
     let listeners = scope.listeners().iter().map(|listener| listener.local_address);
     let syn_queues = scope.syn_queues().iter().map(|queue| queue.local_address);
-    let lately = context.state.network(scope.inode()).full_queues().iter().map(|queue| queue.local_address);
-    listeners.chain(syn_queues).chain(lately).collect()
+    let recently_full = context.state.network(scope.inode()).full_queues().iter().map(|queue| queue.local_address);
+    listeners.chain(syn_queues).chain(recently_full).collect()
 }
 
 fn candidate(context: &RuleContext, wait: &RemoteEndWait, sockets: &[SocketAddr]) -> Candidate {

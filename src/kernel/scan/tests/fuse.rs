@@ -12,7 +12,7 @@ fn a_wait_for_a_file_system_in_user_space_is_known_of_a_thread_that_no_scan_saw_
     let asks = |tid| Given { channel: "request_wait_answer", call: "0 0x3 0x0 0x0 0x0", ..one(tid) };
     for fuse in [false, true] {
         let mut machine = Machine::new(true);
-        machine.scanner.context.files.has_fuse_mounts = fuse;
+        machine.set_has_fuse_mounts(fuse);
         machine.put(40, "sh", 5, 10_000_000, &[asks(40)]);
         machine.put(50, "sh", 5, 10_000_000, &[one(50)]);
         let tasks = machine.scan();

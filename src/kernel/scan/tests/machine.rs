@@ -116,6 +116,55 @@ impl Machine {
         self.scanner.scan(self.now_ns, new_pids::ForkCounters::default())
     }
 
+    /// The same of a tree whose processes have no CPU clocks.
+    pub(super) fn scan_without_clocks(&mut self) -> Tasks {
+        let clocks = std::mem::replace(&mut self.scanner.context.clocks, ProcessClocks::Unavailable);
+        let tasks = self.scan();
+        self.scanner.context.clocks = clocks;
+        tasks
+    }
+
+    /// Threads that no scan saw run are not asked for their waits.
+    pub(super) fn skip_first_waits(&mut self) {
+        self.scanner.context.first_waits_left = 0;
+    }
+
+    /// The processes in /proc/locks.
+    pub(super) fn set_file_lock_pids(&mut self, pids: impl IntoIterator<Item = u32>) {
+        self.scanner.context.file_lock_pids = pids.into_iter().collect();
+    }
+
+    /// A kernel without CONFIG_SCHED_INFO.
+    pub(super) fn disable_schedstat(&mut self) {
+        self.scanner.context.has_schedstat = false;
+    }
+
+    pub(super) fn set_has_fuse_mounts(&mut self, has_fuse_mounts: bool) {
+        self.scanner.context.files.has_fuse_mounts = has_fuse_mounts;
+    }
+
+    /// The process that is taken for the monitor itself.
+    pub(super) fn set_own_pid(&mut self, pid: u32) {
+        self.scanner.own_pid = pid;
+    }
+
+    /// Closes the files of all processes: in a tree those of an ended thread can be read yet, in /proc not.
+    pub(super) fn close_descriptors(&mut self) {
+        self.scanner.processes.iter_mut().for_each(KnownProcess::close_descriptors);
+    }
+
+    pub(super) fn is_parked(&self, pid: u32) -> bool {
+        self.process(pid).is_parked()
+    }
+
+    pub(super) fn ran_recently(&self, pid: u32) -> bool {
+        self.process(pid).ran_recently(self.now_ns)
+    }
+
+    fn process(&self, pid: u32) -> &KnownProcess {
+        self.scanner.processes.iter().find(|known| known.pid == pid).unwrap()
+    }
+
     pub(super) fn hot(&mut self) -> Vec<u32> {
         let hot = |known: &KnownProcess| known.hot_threads().map(|thread| thread.tid).collect::<Vec<_>>();
         self.scanner.processes.iter().flat_map(hot).collect()

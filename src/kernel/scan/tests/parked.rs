@@ -6,7 +6,7 @@ use crate::sample::waits::WaitClass;
 use crate::units::Counter;
 
 fn is_at_rest(machine: &Machine) -> bool {
-    machine.scanner.processes[0].is_parked()
+    machine.is_parked(40)
 }
 
 #[test]

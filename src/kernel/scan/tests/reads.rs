@@ -25,13 +25,15 @@ fn the_time_of_an_ended_thread_stays_in_the_process() {
     machine.put(40, "server", 5, 10_000_000, &[one(40)]);
     machine.scan();
     let own = fs::read(machine.path("40/task/40/stat")).unwrap();
+    let mut last = None;
     for clock_ns in [90_000_000, 100_000_000] {
         machine.put(40, "server", 5, clock_ns, &[Given { timeslices: clock_ns / 1_000_000, ..one(40) }]);
         machine.write("40/task/40/stat", &own);
         ran(&mut machine, 40, clock_ns, &[(40, clock_ns - 70_000_000)]);
-        machine.scan();
+        let tasks = machine.scan();
+        last = Some(Arc::clone(&tasks.processes[0]));
     }
-    let process = &machine.scanner.processes[0].sampled;
+    let process = last.unwrap();
     assert_eq!((process.user_ticks, process.threads[0].user_ticks), (Counter(10), Counter(1)));
 }
 

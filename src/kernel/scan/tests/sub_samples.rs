@@ -12,7 +12,7 @@ fn sub_samples_count_threads_by_group() {
     machine.put(50, "db", 6, 10_000_000, &[disk(50)]);
     machine.put(60, "make", 5, 10_000_000, &[vfork(60)]);
     machine.put(70, "monitor", 5, 10_000_000, &[disk(70)]);
-    machine.scanner.own_pid = 70;
+    machine.set_own_pid(70);
     machine.scan();
     let mut watch = crate::kernel::waits::WaitCounter::default();
     let boottime_ns = machine.now_ns;
@@ -84,7 +84,7 @@ fn threads_are_not_read_if_others_account_for_the_process_clock() {
         }
         machine.clock(40, clock_ns);
         machine.scan();
-        machine.scanner.context.tasks_read
+        machine.scanner.tasks_read()
     };
     assert_eq!(ran(&mut machine, 81_000_000, &[(43, 11_000_000)]), 2, "all are asked, one has run, and the process");
     assert_eq!(machine.hot(), [43]);
@@ -147,14 +147,14 @@ fn steady_processes_are_sub_sampled_less_often_than_others() {
     machine.scan();
     let mut clock_ns = 10_000_000;
     let mut count_sub_samples = |machine: &mut Machine, given: Given<'_>, times: u64| {
-        let before = machine.scanner.context.tasks_read;
+        let before = machine.scanner.tasks_read();
         for _ in 0..times {
             clock_ns += 1_000_000;
             machine.put(40, "server", 5, clock_ns, &[Given { timeslices: clock_ns / 1_000_000, ..given }]);
             machine.now_ns += SECOND / 10;
             machine.scanner.sub_sample(machine.now_ns);
         }
-        machine.scanner.context.tasks_read - before
+        machine.scanner.tasks_read() - before
     };
     let poll = Given { channel: "ep_poll", ..one(40) };
     let disk = Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(40) };

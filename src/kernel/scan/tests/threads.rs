@@ -3,7 +3,6 @@
 use std::fs;
 
 use super::machine::{Given, Machine, one};
-use crate::kernel::scan::KnownProcess;
 use crate::sample::task::Tasks;
 
 fn tids(tasks: &Tasks) -> Vec<u32> {
@@ -33,7 +32,7 @@ fn a_thread_that_begins_while_another_ends_between_two_samples_is_found() {
     assert_eq!(tids(&machine.scan()), [40, 41, 42]);
     machine.put(40, "jobs", 5, 90_000_000, &[Given { timeslices: 7, ..one(40) }, one(42), one(43)]);
     // In a fixture tree an open file of an ended thread can still be read, in /proc not.
-    machine.scanner.processes[0].close_descriptors();
+    machine.close_descriptors();
     machine.scanner.sub_sample(machine.now_ns + 1);
     assert_eq!(tids(&machine.scan()), [40, 42, 43]);
 }
@@ -73,6 +72,6 @@ fn a_process_of_which_no_thread_can_be_read_is_gone() {
     assert_eq!(pids(&machine.scan()), [50, 60]);
     machine.put(60, "jobs", 5, 60_000_000, &[Given { timeslices: 7, ..one(60) }, one(61), one(62)]);
     unread(&machine, 60, &[60, 61, 62]);
-    machine.scanner.processes.iter_mut().for_each(KnownProcess::close_descriptors);
+    machine.close_descriptors();
     assert_eq!(pids(&machine.scan()), [50], "when it has run");
 }

@@ -217,49 +217,66 @@ impl StateShares {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::baseline::Baselines;
+    use crate::findings::{Evaluation, Evaluator};
+    use crate::synthetic::{ProcessBuilder, host, process, process_id, sample, task_id, thread};
+
+    /// A second; `processes` are those after that many seconds of it.
+    fn evaluation(processes: impl Fn(u64) -> Vec<ProcessBuilder>) -> Evaluation {
+        let at = |second: u64| sample(100.0 + second as f64).processes(processes(second)).shared();
+        let interval = Interval::between(&Arc::new(host()), &at(0), &at(1)).unwrap();
+        Evaluator::new(Baselines::default()).evaluate(interval)
+    }
+
+    /// Processes with pids from 1 on, each of which uses a thousandth of a CPU more than the one before.
+    fn busy(count: u32) -> Evaluation {
+        evaluation(|second| (1..=count).map(|pid| process(pid, "busy").ran(u64::from(pid) * 1_000_000 * second)).collect())
+    }
 
     #[test]
     fn a_followed_process_is_known_beside_the_most_active_ones() {
-        let id = |pid| ProcessId { pid, start_ticks: 1 };
-        let process = |pid, cpus| ProcessSummary { id: id(pid), cpus, states: StateShares(Some([0; 6])) };
-        let point = |process| TaskPoint { at: Instant::default(), summary: PointSummary::Process(process) };
-        let mut summary = IntervalSummary::default();
-        summary.tasks.processes = [process(3, 0.5), process(9, 0.7)].into();
-        assert_eq!((summary.process_cpus(id(3)), summary.process_cpus(id(5))), (Some(0.5), None));
-        summary.add_task(point(process(5, 0.1)));
-        summary.add_task(point(process(9, 0.2)));
-        assert_eq!([3, 5, 9].map(|pid| summary.process_cpus(id(pid))), [Some(0.5), Some(0.1), Some(0.7)]);
-        assert_eq!(summary.process_states(id(4)), None);
-        summary.tasks.others_slept = true;
-        assert_eq!((summary.process_cpus(id(4)), summary.process_states(id(4))), (Some(0.0), Some([0.0; 6])));
+        let many = busy(60);
+        let mut summary = IntervalSummary::from_evaluation(&many, None);
+        let add = |summary: &mut IntervalSummary, pid| {
+            summary.add_task(TaskPoint::new(&many.interval, FollowedTask::Process(process_id(pid))).unwrap());
+        };
+        let cpus = |summary: &IntervalSummary| [5, 13, 60].map(|pid| summary.process_cpus(process_id(pid)));
+        assert_eq!(cpus(&summary), [None, Some(0.013), Some(0.06)], "the 48 most active ones");
+        add(&mut summary, 5);
+        add(&mut summary, 60);
+        assert_eq!(cpus(&summary), [Some(0.005), Some(0.013), Some(0.06)]);
+        assert_eq!(summary.process_states(process_id(4)), None);
+        let summary = IntervalSummary::from_evaluation(&busy(3), None);
+        let slept = process_id(4);
+        assert_eq!((summary.process_cpus(slept), summary.process_states(slept)), (Some(0.0), Some([0.0; 6])));
     }
 
     #[test]
     fn the_threads_that_were_followed_last_are_known() {
-        let id = |tid| TaskId { pid: 3, tid, start_ticks: 1 };
-        let states = StateShares(Some([0, 0, 0, 100, 0, 0]));
-        let mut summary = IntervalSummary::default();
+        let evaluation = evaluation(|second| {
+            let threads = (1..=200).map(|tid| thread(tid, "busy").ran(u64::from(tid) * 1_000_000 * second, 0, second));
+            vec![
+                process(1, "busy").ran(20_100_000_000 * second).threads(threads),
+                process(300, "idle").threads([thread(300, "idle")]),
+            ]
+        });
+        let mut summary = IntervalSummary::from_evaluation(&evaluation, None);
+        let task = |tid| FollowedTask::Thread(task_id(1, tid));
         for tid in [1, 2, 1, 3, 4, 5, 6, 7, 8, 9, 10] {
-            summary.add_task(TaskPoint { at: Instant::default(), summary: PointSummary::Thread(id(tid), states) });
+            summary.add_task(TaskPoint::new(&evaluation.interval, task(tid)).unwrap());
         }
-        let known = |tid| summary.thread_states(id(tid)).map(|shares| shares[3]);
-        assert_eq!([1, 2, 3, 10, 11].map(known), [None, None, Some(0.5), Some(0.5), None]);
-        summary.tasks.others_slept = true;
-        assert!(summary.knows(FollowedTask::Thread(id(11))), "its process slept");
-        summary.tasks.processes = [ProcessSummary { id: ProcessId { pid: 3, start_ticks: 1 }, cpus: 0.1, states }].into();
-        assert!(!summary.knows(FollowedTask::Thread(id(11))));
+        assert_eq!([1, 2, 3, 10, 11, 200].map(|tid| summary.knows(task(tid))), [false, false, true, true, false, true]);
+        assert!(summary.knows(FollowedTask::Thread(task_id(300, 300))), "its process slept");
     }
 
     #[test]
     fn time_that_is_mostly_unknown_is_not_sleep() {
-        let id = TaskId { pid: 3, tid: 1, start_ticks: 1 };
         let states_with_unknown = |unknown| {
-            let states = StateShares::new(&Microstates { user: 1.0 - unknown, unknown, ..Microstates::default() });
-            let mut summary = IntervalSummary::default();
-            summary.tasks.others_slept = true;
-            summary.add_task(TaskPoint { at: Instant::default(), summary: PointSummary::Thread(id, states) });
-            summary.thread_states(id).map(|shares| shares[0])
+            let states = Microstates { user: 1.0 - unknown, unknown, ..Microstates::default() };
+            StateShares::new(&states).shares().map(|shares| shares[0])
         };
         assert_eq!([0.4, 0.6].map(states_with_unknown), [Some(0.6), None]);
     }
