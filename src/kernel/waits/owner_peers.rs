@@ -154,9 +154,12 @@ impl OwnerPeerReader {
                 continue;
             };
             match processes.iter_mut().find(|(known, ..)| known.pid == process.pid) {
-                Some((.., ends)) => {
+                // A thread that waits for the next request of a holder that was answered does not serve the others.
+                Some((.., ends)) if !has_moved_on(waits, *owner) => {
                     ends.insert(peer.end);
                 }
+                Some(_) => {}
+                // Those seen last come first.
                 None => processes.push((process, *group, FxHashSet::from_iter([peer.end]))),
             }
             let is_pipe = !matches!(peer.end, Endpoint::Socket(_));
@@ -242,6 +245,15 @@ fn waiting_owners(waits: &Waits, machine: &[u8]) -> Vec<BlockedWait> {
     owners.small_sort_by_key(|wait| (Reverse(wait.last_sub_sample), wait.task));
     owners.truncate(MAX_OWNERS);
     owners
+}
+
+/// Whether a thread owned a lock, and the last sub-sample did not see it so.
+fn has_moved_on(waits: &Waits, task: TaskId) -> bool {
+    let last = u16::try_from(waits.sub_samples.len().saturating_sub(1)).unwrap_or(u16::MAX);
+    let of_futexes = waits.lock_owners.iter().map(|row| &row.owner);
+    let of_kernel_locks = waits.kernel_lock_owners.iter().map(|row| &row.owner);
+    let mut rows = of_futexes.chain(of_kernel_locks).filter(|owner| owner.task == task).peekable();
+    rows.peek().is_some() && rows.all(|owner| owner.last_sub_sample != last)
 }
 
 fn is_lock_owner(waits: &Waits, task: TaskId) -> bool {
