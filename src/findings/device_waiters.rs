@@ -42,7 +42,8 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
 
 /// Kernel threads whose work no client waits for at once: writeback and other deferred work, journals, reclaim, synchronization of arrays.
 /// The others serve requests: nfsd, ksmbd, LIO, DRBD.
-const BACKGROUND_KERNEL_THREADS: [&[u8]; 6] = [b"kworker/", b"jbd2/", b"xfsaild/", b"btrfs-", b"kswapd", b"md"];
+const BACKGROUND_KERNEL_THREADS: [&[u8]; 8] =
+    [b"kworker/", b"jbd2/", b"xfsaild/", b"btrfs-", b"txg_sync", b"dmcrypt_write", b"kswapd", b"md"];
 
 /// Kernel threads that serve requests and are on storage at the sample. Sub-samples do not read kernel threads.
 fn serving_kernel_threads(interval: &Interval) -> f64 {
