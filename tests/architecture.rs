@@ -59,6 +59,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tempfile", &["recording", "app"]),
     ("clap", &["cli", "app"]),
     ("strsim", &["units"]),
+    ("shlex", &["findings", "view"]),
     ("clap_complete", &["cli", "app"]),
     ("clap_mangen", &["cli", "app"]),
     ("jiff", &["units", "findings", "state", "view", "report", "app"]),

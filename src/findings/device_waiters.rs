@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::ids::DiskId;
 use crate::interval::Interval;
+use crate::interval::disk::DiskSpan;
 use crate::interval::idle_blocked::{BlockedGroup, most_reads_in_flight};
 use crate::interval::task::wait_class;
 use crate::sample::disk::find_disk;
@@ -40,21 +41,22 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
     })
 }
 
-/// Kernel threads whose work no client waits for at once: writeback and other deferred work, journals, reclaim, synchronization of arrays.
-/// The others serve requests: nfsd, ksmbd, LIO, DRBD.
-const BACKGROUND_KERNEL_THREADS: [&[u8]; 8] =
-    [b"kworker/", b"jbd2/", b"xfsaild/", b"btrfs-", b"txg_sync", b"dmcrypt_write", b"kswapd", b"md"];
+/// Kernel threads that serve the requests of clients: NFS, SMB, iSCSI (LIO), DRBD.
+const SERVERS_IN_KERNEL: [&[u8]; 5] = [b"nfsd", b"ksmbd", b"iscsi_t", b"lio_", b"drbd"];
 
-/// Kernel threads that serve requests and are on storage at the sample. Sub-samples do not read kernel threads.
+/// Kernel threads that serve requests and are on storage at the sample, for each busy device: which one they wait for is not known.
+/// Sub-samples do not read kernel threads.
 fn serving_kernel_threads(interval: &Interval) -> f64 {
     let (Ok(tasks), Some(spans)) = (&interval.newer.tasks, &interval.tasks) else { return 0.0 };
     let on_storage = spans.threads.iter().filter(|span| (span.state, span.wait_class) == (TaskState::Blocked, WaitClass::Disk));
     let serves = |(process, thread): &(&Arc<Process>, &Thread)| {
-        let is_background = BACKGROUND_KERNEL_THREADS.iter().any(|name| thread.comm.as_bytes().starts_with(name));
+        let is_server = SERVERS_IN_KERNEL.iter().any(|name| thread.comm.as_bytes().starts_with(name));
         let is_elsewhere = thread.wait.wchan.as_ref().is_ok_and(|channel| class::is_non_block_storage(channel.as_bytes()));
-        process.kernel_thread && !is_background && !is_elsewhere
+        process.kernel_thread && is_server && !is_elsewhere
     };
-    on_storage.filter_map(|span| tasks.thread(span.id)).filter(serves).count() as f64
+    let threads = on_storage.filter_map(|span| tasks.thread(span.id)).filter(serves).count();
+    let has_requests = |span: &&DiskSpan| span.operations().any(|(_, operation)| operation.concurrency > 0.0) || span.stalled;
+    threads as f64 / interval.disks.iter().filter(has_requests).count().max(1) as f64
 }
 
 /// Whether a process with a thread in a poll call may have so many reads of the device in flight: it does I/O without blocking, as QEMU

@@ -56,7 +56,7 @@ impl<'a> RemoteEndWait<'a> {
     }
 
     /// The same without the groups of processes that have fewer threads in it; `None` if there is no other. Workers of one program
-    /// with a connection and a process each (php-fpm) are one group.
+    /// with a connection and a process each (php-fpm) are one group; those of which no answer was seen may wait for work.
     pub fn of_groups_with(mut self, threads: f64, interval: &Interval) -> Option<RemoteEndWait<'a>> {
         let tasks = interval.newer.tasks.as_ref().ok();
         let group = |row: &WaitingConnections| {
@@ -64,6 +64,7 @@ impl<'a> RemoteEndWait<'a> {
             let process = tasks.and_then(|tasks| tasks.process(id.pid)).filter(|process| process.id() == *id);
             Some(process.map_or(GroupId::Process(*id), |process| process.group()))
         };
+        self.rows.retain(|row| f64::from(row.receiving_threads) >= threads || row.longest_answer_ms.is_some());
         let mut counts: Vec<(GroupId, u32)> = Vec::new();
         for row in &self.rows {
             let Some(group) = group(row) else { continue };

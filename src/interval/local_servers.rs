@@ -9,6 +9,7 @@ use super::blocked_threads::BlockedThread;
 use super::holder_activity::HolderActivity;
 use super::owner_peers::{Peer, asked_hosts, owner_peers, server_activity};
 use crate::ids::TaskId;
+use crate::sample::task::TaskState;
 use crate::sample::waits::{OwnerPeer, Waits, class};
 use crate::sample::{Host, Name, Sample};
 use crate::units::SmallSort;
@@ -108,7 +109,8 @@ fn ends(served: &ServedGroup) -> (Option<u32>, Option<SocketAddr>) {
 
 fn threads_in_unix_sockets(waits: &Waits, group: u16) -> f64 {
     let is_there = |wait: u32| {
-        let wchan = waits.observed_wait(wait).and_then(|wait| wait.wchan.as_ref()).map(Name::as_bytes);
+        let asleep = waits.observed_wait(wait).filter(|wait| wait.state == TaskState::Sleeping);
+        let wchan = asleep.and_then(|wait| wait.wchan.as_ref()).map(Name::as_bytes);
         wchan.is_some_and(class::is_empty_unix_socket)
     };
     let rows = waits.threads.iter().filter(|row| row.group == group && is_there(row.wait));

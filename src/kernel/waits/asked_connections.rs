@@ -23,11 +23,12 @@ use crate::units::SmallSort;
 const MAX_THREADS: usize = 64;
 const MAX_LOOPS: usize = 8;
 
-/// Adds a row for each of these threads that has asked one remote end, unless it has one, and returns the inodes of their sockets. With each
+/// Adds a row for each of these threads that has asked one remote end, unless it has one or may not wait, and returns the inodes of their sockets. With each
 /// thread comes the group of its row.
 pub(super) fn read_asked_connections(
     waits: &mut Waits,
     threads: impl Iterator<Item = (TaskId, u16)>,
+    may_wait: impl Fn(&[&(Connection, bool)]) -> bool,
     (root, machine): (&Root, &[u8]),
     files: &mut TaskFiles,
     namespaces: &mut OwnerNamespaces<'_>,
@@ -48,10 +49,13 @@ pub(super) fn read_asked_connections(
         }
         let mut watching: Vec<(TaskId, u16, Vec<u32>)> = Vec::new();
         for (task, group) in threads {
+            // What a loop watches is a long list; a thread that waits in a receive call has one socket.
+            if loops_left == 0 {
+                break;
+            }
             let sockets = awaited_sockets(task, root, files, machine);
             if sockets.len() > 1 {
-                let Some(left) = loops_left.checked_sub(1) else { continue };
-                loops_left = left;
+                loops_left = loops_left.saturating_sub(1);
             }
             watching.push((task, group, sockets));
         }
@@ -70,7 +74,11 @@ pub(super) fn read_asked_connections(
         let Ok(found) = found else { continue };
         for (task, group, sockets) in watching {
             let connections = sockets.iter().filter_map(|inode| found.get(inode));
-            let Some(connection) = last_request(connections) else { continue };
+            let connections: Vec<&(Connection, bool)> = connections.collect();
+            if !may_wait(&connections) {
+                continue;
+            }
+            let Some(connection) = last_request(connections.into_iter()) else { continue };
             asked.insert(task, connection.inode);
             if !waits.socket_waiters.iter().any(|known| known.task == task) {
                 waits.socket_waiters.push(socket_waiter(task, group, connection, false));
@@ -79,6 +87,14 @@ pub(super) fn read_asked_connections(
     }
     waits.socket_waiters.small_sort_by_key(|waiter| waiter.task);
     asked
+}
+
+/// Whether the owner of a lock that watches these connections may wait for an answer: the leader of a pool, which waits for requests of
+/// clients under the lock, does not.
+pub(super) fn is_of_lock_owner(connections: &[&(Connection, bool)]) -> bool {
+    let serves =
+        |(connection, local_port_listens): &(Connection, bool)| *local_port_listens || connection.has_ports_of_server();
+    !connections.iter().any(|watched| serves(watched))
 }
 
 /// The connection with the last request that is not answered, if all such requests went to one address and port. With each comes whether
@@ -166,6 +182,8 @@ mod tests {
         let client = Connection { ports: (8080, 51_000), ..connection(CACHE, (300, 800), (8, 8)) };
         assert_eq!(kept(&[client]), None, "by its ports");
         let accepted = (connection(CACHE, (300, 800), (8, 8)), true);
+        let own = (connection(DATABASE, (300, 800), (8, 8)), false);
+        assert!(is_of_lock_owner(&[&own, &own]) && !is_of_lock_owner(&[&own, &accepted]), "a leader that serves a client");
         assert!(last_request(std::iter::once(&accepted)).is_none(), "a socket listens at the local port");
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::holder_wait::read_holder_wait;
 use crate::ids::TaskId;
 use crate::kernel::task::files::TaskFiles;
+use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedWait, Waits, class};
 
 /// Threads of a group in sockets from which some stand for it.
@@ -41,7 +42,8 @@ fn waiting_threads(waits: &Waits) -> BTreeMap<u16, Vec<TaskId>> {
     let least = (waits.sub_samples.len() as f64 * MIN_EXAMINED_SHARE).max(1.0);
     let mut in_unix: Vec<u32> = Vec::new();
     for wait in &waits.observed {
-        if wait.wchan.as_ref().is_some_and(|wchan| class::is_empty_unix_socket(wchan.as_bytes())) {
+        let is_there = wait.wchan.as_ref().is_some_and(|wchan| class::is_empty_unix_socket(wchan.as_bytes()));
+        if is_there && wait.state == TaskState::Sleeping {
             in_unix.push(wait.id);
         }
     }
@@ -55,7 +57,6 @@ fn waiting_threads(waits: &Waits) -> BTreeMap<u16, Vec<TaskId>> {
 mod tests {
     use super::*;
     use crate::sample::Name;
-    use crate::sample::task::TaskState;
     use crate::sample::waits::{ObservedWait, SocketWaiter, SubSample, ThreadWait};
 
     fn task(tid: u32) -> TaskId {
@@ -84,7 +85,7 @@ mod tests {
         let row = |tid, wait, seen_count| ThreadWait { task: task(tid), wait, group: 1, seen_count };
         let waits = Waits {
             socket_waiters: vec![asked, idle, serves],
-            observed: vec![channel(0, "unix_stream_data_wait"), channel(1, "do_epoll_wait")],
+            observed: vec![channel(0, "unix_stream_read_generic"), channel(1, "do_epoll_wait")],
             threads: vec![row(4, 0, 5), row(5, 0, 4), row(6, 1, 10)],
             sub_samples: vec![SubSample::default(); 10],
             ..Waits::default()

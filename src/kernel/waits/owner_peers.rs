@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use nix::time::ClockId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::asked_connections::read_asked_connections;
+use super::asked_connections::{is_of_lock_owner, read_asked_connections};
 use super::group_waiters::group_waiters;
 use super::ipc_peers::{Endpoint, endpoint_of_call, endpoint_of_descriptor, parse_inode, read_open_endpoints};
 use super::owner_namespaces::OwnerNamespaces;
@@ -40,7 +40,7 @@ const MAX_PEER_THREADS: usize = 64;
 const MAX_DESCRIPTORS: usize = 20_000;
 /// Descriptors of a process whose pipes are compared with those of another one.
 const MAX_COMPARED: usize = 1024;
-/// The next search comes after this many times the cost of the last: at most 1 % of one CPU.
+/// The next search, and the next look at groups in sockets, come after this many times the cost of the last: at most 1 % of one CPU.
 const INTERVAL_PER_COST: u32 = 100;
 /// A result, also that no process was found, is used for this time: another process may inherit the end meanwhile.
 const CACHE_TTL: Duration = Duration::from_secs(30);
@@ -60,6 +60,8 @@ type PeerProcess<'t> = (&'t Arc<Process>, u16, FxHashSet<Endpoint>);
 pub struct OwnerPeerReader {
     known: FxHashMap<AwaitedEnd, KnownPeer>,
     next_search: Option<Instant>,
+    /// Groups whose threads wait in sockets are followed again from then on
+    next_groups: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -92,11 +94,14 @@ impl OwnerPeerReader {
             owners.iter().filter(|owner| is_event_loop(owner, machine)).map(|owner| (owner.task, owner.group)).collect();
         let asked = match in_loops.is_empty() {
             true => FxHashMap::default(),
-            false => read_asked_connections(waits, in_loops.into_iter(), (root, machine), files, namespaces),
+            false => read_asked_connections(waits, in_loops.into_iter(), is_of_lock_owner, (root, machine), files, namespaces),
         };
-        for waiter in group_waiters(waits, files) {
-            if !owners.iter().any(|owner| owner.task == waiter.task) {
-                owners.push(waiter);
+        let begin = Instant::now();
+        if self.next_groups.is_none_or(|at| begin >= at) {
+            for waiter in group_waiters(waits, files) {
+                if !owners.iter().any(|owner| owner.task == waiter.task) {
+                    owners.push(waiter);
+                }
             }
         }
         let Some(tasks) = tasks.filter(|_| !owners.is_empty() || !servers.is_empty()) else { return };
@@ -124,7 +129,7 @@ impl OwnerPeerReader {
                 let threads = process.threads.iter().filter(|thread| thread.state == TaskState::Sleeping);
                 threads.map(|thread| (process.task_id(thread), *group))
             });
-            let asked = read_asked_connections(waits, sleeping, (root, machine), files, namespaces);
+            let asked = read_asked_connections(waits, sleeping, |_| true, (root, machine), files, namespaces);
             waiting.clear();
             for (process, group, ends) in processes.drain(..) {
                 let rows = peer_waits(waits, (process, group), (&ends, &asked), (root, machine), files);
@@ -136,6 +141,7 @@ impl OwnerPeerReader {
                 break;
             }
         }
+        self.next_groups = Some(begin + begin.elapsed().saturating_mul(INTERVAL_PER_COST));
         waits.owner_peers.small_sort_by_key(|peer| peer.owner);
         waits.peer_waits.small_sort_by_key(|wait| wait.task);
     }

@@ -175,7 +175,7 @@ pub const LISTS: &[List] = lists! {
     68 "run times of threads": RunTime, keys 4, steps 6, |s| s.tasks.as_ref().map(|tasks| &tasks.run_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.run_times);
     63 "latencies of block requests": LatencyBucket, keys 4, steps 4, |s| s.block_io.as_ref().map(|io| &io.buckets), |s| s.block_io.as_mut().map(|io| &mut io.buckets);
     55 "CPU frequencies": CpuFrequency, keys 1, steps 1, |s| Ok(&s.cpu_frequencies), |s| Ok(&mut s.cpu_frequencies);
-    57 "memory of NUMA nodes": MemoryNode, keys 1, steps 1, |s| Ok(&s.memory_nodes), |s| Ok(&mut s.memory_nodes);
+    58 "memory of NUMA nodes": MemoryNode, keys 1, steps 1, |s| Ok(&s.memory_nodes), |s| Ok(&mut s.memory_nodes);
     62 "kernel stacks of stuck threads": ThreadStack, keys 3, steps 3, |s| s.stacks.as_ref(), |s| s.stacks.as_mut();
     65 "user stacks of stuck threads": UserStack, keys 3, steps 3, |s| s.user_stacks.as_ref(), |s| s.user_stacks.as_mut();
 };
@@ -210,7 +210,7 @@ pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
 impl List {
     /// Whether it is of tasks, or of what sub-samples saw of them.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 56 | 62 | 65..=68)
+        matches!(self.table.section, 10..=13 | 25..=29 | 31..=33 | 42 | 56..=57 | 62 | 65..=68)
     }
 }
 

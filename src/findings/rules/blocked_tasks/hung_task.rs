@@ -62,7 +62,11 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     for (index, id) in newer.waits.groups.iter().enumerate() {
         let of_group = hung.iter().filter(|thread| usize::from(thread.group) == index);
-        let Some(longest) = of_group.clone().max_by(|a, b| waited(a).total_cmp(&waited(b))) else { continue };
+        // Threads that wait for a core dump say nothing of what it, or another process of the group, waits for.
+        let rank = |thread: &BlockedThread| (thread.class != WaitClass::CoreDump, waited(thread));
+        let by_rank =
+            |a: &&&BlockedThread, b: &&&BlockedThread| rank(a).0.cmp(&rank(b).0).then(rank(a).1.total_cmp(&rank(b).1));
+        let Some(longest) = of_group.clone().max_by(by_rank) else { continue };
         let threads = of_group.count();
         let longest_s = waited(longest);
         let (thread_name, label) = context.task_label(longest.task);
@@ -161,7 +165,7 @@ fn core_dump_sentence(context: &RuleContext, longest: &BlockedThread, seconds: f
         |thread: &&Thread| thread.state == TaskState::Blocked && thread.wait.wchan.as_ref().ok() == longest.wchan.as_ref();
     let threads = process.map_or(0, |process| process.threads.iter().filter(waits).count()).max(1);
     format!(
-        "{name} ({}) is writing a core dump (it crashed); {} {} waited for that for {}",
+        "{name} ({}) is writing a core dump (it crashed); {} {} waited {} for it",
         longest.task.pid,
         plural(threads as f64, "thread", "threads"),
         if threads == 1 { "has" } else { "have" },

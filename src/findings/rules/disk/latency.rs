@@ -12,7 +12,7 @@ use crate::findings::rules::disk::evidence::{device_chain, device_evidence, disk
 use crate::findings::rules::disk::tail::{SlowTail, p99_against_baseline, request_evidence};
 use crate::findings::wait_chain::reported_threads::MIN_SEVERAL_THREADS;
 use crate::ids::DiskId;
-use crate::interval::disk::{DiskSpan, OpSpan};
+use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::units::Millis;
 
 pub const DISK_LATENCY: Rule = Rule {
@@ -234,9 +234,10 @@ pub fn burst(span: &DiskSpan) -> Option<LatencyCause> {
     (busy <= MAX_BURST_BUSY_SHARE && at_once >= MIN_BURST_REQUESTS).then_some(LatencyCause::Burst { at_once, busy })
 }
 
-/// KiB per second, and requests outstanding, of all operations.
+/// KiB per second, and requests outstanding, of all operations that move data: what is discarded is moved nowhere.
 fn span_load(span: &DiskSpan) -> (f64, f64) {
-    let sum = |of: fn(&OpSpan) -> f64| span.operations().map(|(_, op)| of(op)).sum::<f64>();
+    let moving = || span.operations().filter(|(operation, _)| *operation != Operation::Discard);
+    let sum = |of: fn(&OpSpan) -> f64| moving().map(|(_, op)| of(op)).sum::<f64>();
     (sum(|op| op.kilobytes.0), sum(|op| op.concurrency))
 }
 
@@ -246,9 +247,19 @@ fn more_load_below(context: &RuleContext, span: &DiskSpan) -> Option<LatencyCaus
     let (kib, outstanding) = span_load(span);
     let below = with_lower_devices(context.interval, span.id);
     let loads = below.iter().skip(1).filter_map(|&lower| Some((lower, span_load(context.disk_span(lower)?))));
-    let more = loads.filter(|(_, load)| load.0 > kib * SAME_LOAD_OUTSTANDING && load.1 > outstanding);
+    let more = loads.filter(|&(lower, load)| {
+        // A device below that answers as at its baseline delays nothing, however much it moves.
+        let is_delayed = synchronized_array(context, lower).is_some() || is_above_baseline(context, lower);
+        load.0 > kib * SAME_LOAD_OUTSTANDING && load.1 > outstanding && is_delayed
+    });
     let (lower, _) = more.max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))?;
     Some(LatencyCause::MoreLoadBelow { lower })
+}
+
+/// Whether an operation of the device takes clearly longer than its baseline, though it need not be slow.
+fn is_above_baseline(context: &RuleContext, id: DiskId) -> bool {
+    let statuses = context.latency_statuses.iter().filter(|status| status.disk == id);
+    statuses.filter_map(|status| status.multiple).any(|multiple| multiple >= SAME_LOAD_OUTSTANDING)
 }
 
 /// `md1 is being checked (sync_action), and sda below moves 97.7 MiB/s`

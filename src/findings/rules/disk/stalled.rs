@@ -15,8 +15,8 @@ pub const DISK_STALLED: Rule = Rule {
     meaning: "The device has requests in flight and completes none: a dead disk, path or server. await and queue would read \
               0.00, since the kernel counts at completion, and are shown as -.",
     computed: "Requests in flight and no completion of any kind for at least 3 s. A device on top of another stalled one is \
-               left out. Critical if threads are blocked; but a warning before the timeout of its requests (device/timeout, 30 s where it \
-               has none) if it rotates and had completed nothing for a minute: it may spin up.",
+               left out. Critical if threads are blocked; but a warning before the timeout of its requests (device/timeout, at most 30 s) \
+               if it rotates, had completed nothing for a minute, and this is no virtual machine: it may spin up.",
     caveats: "A discard of a whole device or a tape-like operation may take that long; some old drivers never return the \
               in-flight gauge to 0. A disk that spins up is told from a dead one only by the time that it takes.",
     next_steps: &[
@@ -95,9 +95,12 @@ const DEFAULT_TIMEOUT_SECONDS: f64 = 30.0;
 fn may_spin_up(context: &RuleContext, id: DiskId, silent: f64) -> Option<f64> {
     let facts = &context.disk(id)?.facts;
     let timeout = facts.timeout_s.map_or(DEFAULT_TIMEOUT_SECONDS, |seconds| seconds as f64);
-    // A device of the mapper stalls while it is suspended.
-    if !facts.slaves.is_empty() {
+    // A device of the mapper stalls while it is suspended; disks of virtual machines say that they rotate, and have long timeouts.
+    if !facts.slaves.is_empty() || context.interval.host.has_hypervisor == Some(true) {
         return None;
     }
-    context.state.idle_seconds_before_stall(id).filter(|&idle| idle >= MIN_STANDBY_SECONDS && silent < timeout)
+    context
+        .state
+        .idle_seconds_before_stall(id)
+        .filter(|&idle| idle >= MIN_STANDBY_SECONDS && silent < timeout.min(DEFAULT_TIMEOUT_SECONDS))
 }

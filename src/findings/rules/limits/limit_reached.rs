@@ -60,8 +60,10 @@ fn is_reached(context: &RuleContext, span: &LimitSpan) -> bool {
     let may_refuse = span.limit.kind != LimitKind::TrackedConnections
         || is_near(span.used_share)
         || span.used_share_before.is_some_and(is_near);
+    // The kernel counts entries in the table that it does not limit: permanent ones, and those of routing daemons.
+    let may_be_exempt = matches!(span.limit.kind, LimitKind::Neighbours | LimitKind::Neighbours6);
     (is_refusing(span) && may_refuse)
-        || (!is_lowered && is_near(span.used_share) && span.used_share_before.is_some_and(is_near))
+        || (!may_be_exempt && !is_lowered && is_near(span.used_share) && span.used_share_before.is_some_and(is_near))
 }
 
 fn is_refusing(span: &LimitSpan) -> bool {

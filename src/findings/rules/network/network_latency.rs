@@ -1,5 +1,7 @@
 //! Rule network-latency: round-trip times to a remote host are far above the minimum of the same connections.
 
+use std::net::IpAddr;
+
 use crate::findings::finding::{Evidence, Kind, Severity, Subject};
 use crate::findings::formatting::{bytes, count, latency, lossy_name, multiple, percent, plural};
 use crate::findings::remote_host_limits::{LimitedBy, evaluated_rtt, limited_by};
@@ -27,7 +29,7 @@ pub const NETWORK_LATENCY: Rule = Rule {
                them although it was empty when sampled (a paced sender); otherwise the path.",
     caveats: "A bulk transfer fills the queue in front of the slowest link: that may not matter. A path that became longer \
               (a failover) is reported for an hour. A full window of a receiver that reads slowly is a note, and so are round trips \
-              to a client of a server of this host (its port is the higher one), whose own line is slow, unless the delay is local.",
+              to a client of a server of this host (its port is the higher one) outside of private networks, whose own line is slow, unless the delay is local.",
     next_steps: &[
         "the connections: ss -ti dst ADDRESS",
         "the local queue: tc -s qdisc; the path: mtr ADDRESS",
@@ -112,8 +114,9 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
     let host = ChainLink::new(round_trips, "tcp_info (rtt, min_rtt)");
     let chain = std::iter::once(ChainLink::new(sender, "sock_diag")).chain(before).chain([host]).chain(behind);
     let chain = evidence_chain(chain);
-    // A receiver that reads slowly is no problem of the network, and the access line of a client is none of this host.
-    let is_of_clients = !is_local && remote_host.client_connections == remote_host.connections;
+    // A receiver that reads slowly is no problem of the network, and the line of a client in the internet is none of this host.
+    let is_of_clients =
+        !is_local && remote_host.client_connections == remote_host.connections && is_in_internet(remote_host.address);
     let severity = if limit == Some(LimitedBy::ReceiveWindow) || is_of_clients { Severity::Note } else { Severity::Warning };
     Some(Candidate {
         severity,
@@ -125,6 +128,14 @@ fn candidate(context: &RuleContext, remote_host: &RemoteHostSpan) -> Option<Cand
         evidence: evidence(context, remote_host, rtt, limit.as_ref()).into_iter().chain(chain).collect(),
         explained_share: 0.0,
     })
+}
+
+/// Whether the address is none of a private network.
+fn is_in_internet(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => !address.is_private() && !address.is_link_local() && !address.is_loopback(),
+        IpAddr::V6(address) => !address.is_unique_local() && !address.is_unicast_link_local() && !address.is_loopback(),
+    }
 }
 
 fn limited_by_clause(limit: Option<&LimitedBy>, remote_host: &RemoteHostSpan) -> String {

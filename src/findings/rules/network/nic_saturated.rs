@@ -90,9 +90,11 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
             "/sys/class/net/IF/statistics",
         );
         Some((lost.0, thresholds.nic_saturation_per_second, "per_second", sentence, limit, false))
-    } else if let (true, Some((damaged, share))) =
-        (enough(state.damaging_intervals(&span.id)), damaged_packets(span, thresholds))
-    {
+    // Tunnels count packets to a host that does not answer as errors.
+    } else if let (true, Some((damaged, share))) = (
+        enough(state.damaging_intervals(&span.id)) && !nic.facts.virtual_device && !nic.facts.loopback,
+        damaged_packets(span, thresholds),
+    ) {
         let what = format!("{} packets per second have errors, {} of its packets", significant_digits(damaged), percent(share));
         let sentence = format!("{device}: {what} ({}): a cable, transceiver or port, as a rule", carried());
         let limit = ChainLink::new(what, "/sys/class/net/IF/statistics (rx_errors, tx_errors)");

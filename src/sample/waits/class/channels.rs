@@ -50,9 +50,10 @@ pub fn is_freezable_sleep(channel: &[u8]) -> bool {
     }
 }
 
-/// Whether a thread there waits for data in a Unix socket.
+/// Whether a thread in S there waits for data in a Unix socket. One in D waits for a lock of the socket.
 pub fn is_empty_unix_socket(channel: &[u8]) -> bool {
-    strip_compiler_suffix(channel) == b"unix_stream_data_wait"
+    // The first one is inlined into the second by most compilers.
+    matches!(strip_compiler_suffix(channel), b"unix_stream_data_wait" | b"unix_stream_read_generic")
 }
 
 /// Whether a thread there is frozen by its cgroup.

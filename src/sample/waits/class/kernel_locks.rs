@@ -4,8 +4,8 @@
 //! functions that they call.
 
 use KernelLock::{
-    AddressSpace, Allocator, Audit, Autofs, BtrfsTree, Cgroup, Directory, Fanotify, FrozenFileSystem, GracePeriod, Inode, Ipc,
-    Kernfs, Module, Mount, Network, OpenFile, OrphanList, Process, ReverseMap, Socket, Terminal,
+    AddressSpace, Allocator, Audit, Autofs, Cgroup, Directory, Fanotify, FrozenFileSystem, GracePeriod, Inode, Ipc, Kernfs,
+    Module, Mount, Network, OpenFile, OrphanList, Process, ReverseMap, Socket, Terminal,
 };
 
 /// What a lock inside the kernel protects.
@@ -21,8 +21,6 @@ pub enum KernelLock {
     Inode,
     /// s_orphan_lock of ext4: files that are being deleted or truncated
     OrphanList,
-    /// A node of a tree of btrfs
-    BtrfsTree,
     /// The position of an open file, a seq_file, an epoll instance
     OpenFile,
     /// kernfs_rwsem: the files of /sys and of cgroups
@@ -76,7 +74,6 @@ impl KernelLock {
             Directory => "the lock of a directory",
             Inode => "the lock of a file (inode)",
             OrphanList => "the orphan list of ext4",
-            BtrfsTree => "a tree of btrfs",
             OpenFile => "the lock of an open file",
             Kernfs => "kernfs_rwsem (/sys and cgroup files)",
             Cgroup => "the cgroup locks (cgroup_mutex)",
@@ -109,9 +106,7 @@ impl KernelLock {
     /// In which of its system calls a thread on storage may hold the lock.
     pub fn held_on_storage(self) -> HeldOnStorage {
         match self {
-            Directory | Inode | OrphanList | BtrfsTree | OpenFile | Mount | Module | Process | FrozenFileSystem => {
-                HeldOnStorage::Any
-            }
+            Directory | Inode | OrphanList | OpenFile | Mount | Module | Process | FrozenFileSystem => HeldOnStorage::Any,
             AddressSpace => HeldOnStorage::MemoryMapCalls,
             ReverseMap | Kernfs | Cgroup | Network | Ipc | Allocator | Socket | Terminal | GracePeriod | Fanotify | Autofs
             | Audit => HeldOnStorage::Never,
@@ -235,15 +230,8 @@ pub(super) const FUNCTIONS: &[(&str, KernelLock)] = &[
     ("ext4_dio_write_iter", Inode),
     ("ext4_file_read_iter", Inode),
     ("ext4_dio_read_iter", Inode),
-    ("ext4_map_blocks", Inode), // i_data_sem
     ("ext4_orphan_add", OrphanList),
     ("ext4_orphan_del", OrphanList),
-    ("__btrfs_tree_lock", BtrfsTree), // 5.9 to 6.8, as the next one
-    ("__btrfs_tree_read_lock", BtrfsTree),
-    ("btrfs_tree_lock_nested", BtrfsTree),
-    ("btrfs_tree_read_lock_nested", BtrfsTree),
-    ("btrfs_tree_lock", BtrfsTree),
-    ("btrfs_tree_read_lock", BtrfsTree),
     ("xfs_ilock", Inode),
     ("xfs_file_buffered_write", Inode),
     ("btrfs_inode_lock", Inode),

@@ -28,14 +28,18 @@ fn candidate(context: &RuleContext, wait: &PipeWriteWait) -> Candidate {
         threshold: context.thresholds.unix_send_blocked_seconds,
         unit: "seconds",
         sentence: format!(
-            "{} {} been blocked for {} in write to a pipe that {} ({}){others} {} not read{}",
+            "{} {} been blocked for {} in write to a pipe that {} ({}){others} {}",
             wait.describe_waiters(),
             if wait.threads == 1 { "has" } else { "have" },
             duration(seconds),
             lossy_name(name),
             process.pid,
-            if wait.readers == 1 { "does" } else { "do" },
-            if wait.reader_ran { ", or too slowly" } else { "" },
+            match (wait.reader_ran, wait.readers) {
+                (true, 1) => "does not read, or reads too slowly",
+                (true, _) => "do not read, or read too slowly",
+                (false, 1) => "does not read",
+                (false, _) => "do not read",
+            },
         ),
         evidence: vec![
             evidence_number("threads", f64::from(wait.threads)),
