@@ -118,6 +118,9 @@ fn a_holder_that_waits_over_a_unix_socket_for_a_server_that_asked_a_remote_end()
 
 #[test]
 fn a_holder_that_waits_for_news_of_an_event_loop() {
+    if !long() {
+        return;
+    }
     nothing_is_wrong("relay-idle");
 }
 

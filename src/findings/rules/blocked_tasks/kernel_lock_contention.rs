@@ -73,6 +73,12 @@ fn kernel_lock_contention(context: &RuleContext) -> Vec<Candidate> {
     let Some(top) = locks.groups.first().filter(|_| enough && !is_hung(context, locks)) else { return Vec::new() };
     let available = blocked.available * context.cpu_count();
     let mut sentence = group_summary(context, top, true);
+    // Where no group is most of them, the first one alone would say too little.
+    if top.threads * 2.0 < locks.threads {
+        let groups = locks.groups.len();
+        sentence =
+            format!("{} of {groups} groups wait inside the kernel: {sentence}", plural(locks.threads, "thread", "threads"));
+    }
     let secondary = |group: &&KernelLockGroup| group.threads >= MIN_REPORTED_THREADS.max(top.threads * MIN_SECONDARY_SHARE);
     for group in locks.groups.iter().skip(1).filter(secondary).take(MAX_LISTED - 1) {
         sentence.push_str(&format!("; {}", group_summary(context, group, false)));
