@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn each_argument_stays_one_word_of_the_shell() {
-        assert_eq!(shell_command(b"sleep\01000\0"), "sleep 1000");
+        assert_eq!(shell_command(b"sleep\x001000\0"), "sleep 1000");
         let hostile = ["x; reboot", "$(halt)", "it's", "", "a\\b"];
         assert_eq!(shlex::split(&shell_command(hostile.join("\0").as_bytes())), Some(hostile.map(str::to_owned).to_vec()));
         assert_eq!([shell_command(b""), shell_command(b"\0")], [String::new(), String::new()]);
