@@ -208,8 +208,11 @@ mod tests {
         let mut reader = CgroupReader::default();
         while found(&mut reader) < MAX_GROUPS_PER_SAMPLE || reader.is_walking() {}
         mounted(&format!("{cgroups}27 21 0:25 / /run/containerd/x rw - tmpfs tmpfs rw\n"));
+        // A regular file, unlike mountinfo, does not report changes by poll.
+        reader.mounts = MountTable::default();
         assert_eq!(found(&mut reader), MAX_GROUPS_PER_SAMPLE);
         mounted("");
+        reader.mounts = MountTable::default();
         assert_eq!(reader.sample(&root).0, Err(Absent::NoSuchFile), "no hierarchy, no group");
     }
 }

@@ -50,8 +50,7 @@ pub struct MountTable {
 impl MountTable {
     /// Reads the table if it has changed since the last call or was never read. Returns whether it was read.
     pub fn refresh(&mut self, root: &Root) -> Reading<bool> {
-        // A captured table is a regular file, which reports no change.
-        if root.is_host() && self.file.as_ref().is_some_and(|file| !has_changed(file)) {
+        if self.file.as_ref().is_some_and(|file| !has_changed(file)) {
             return Ok(false);
         }
         let file = match self.file.take() {
