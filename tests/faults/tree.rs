@@ -53,6 +53,12 @@ impl Tree {
         tree.write("proc/sys/kernel/threads-max", "191235\n");
         tree.write("proc/sys/net/netfilter/nf_conntrack_count", "990\n");
         tree.write("proc/sys/net/netfilter/nf_conntrack_max", "1000\n");
+        for (version, table) in [("ipv4", "arp"), ("ipv6", "ndisc")] {
+            tree.write(format!("proc/sys/net/{version}/neigh/default/gc_thresh3"), "1024\n");
+            tree.write(format!("proc/net/stat/{table}_cache"), "entries  allocs table_fulls\n000003ff  00000001 00000002\n");
+        }
+        tree.write("proc/sys/vm/overcommit_memory", "2\n");
+        tree.write("proc/sys/net/ipv4/tcp_mem", "500\t700\t1000\n");
         tree.write("proc/self/schedstat", "100 100 10\n");
         tree.write("proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 2649.996\n\nprocessor\t: 1\ncpu MHz\t\t: 800.5\n");
         let softnet = |cpu: u32| {
