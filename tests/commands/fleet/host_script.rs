@@ -20,7 +20,10 @@ case $host in
     corrupt*) case $2 in *mktemp*) head -c 1000 | sh -c "$2"; exit;; esac;;
     # Of a recording, as of a host whose connection has died.
     dying*) sh -c "$2 --for 300ms" 2>/dev/null; echo 'Connection reset by peer' >&2; exit 255;;
-    hanging*) sh -c "exec $2" & sleep 1; kill -STOP $!; wait;;
+    # Once it has sent something, and a second sample after it.
+    hanging*) pipe=$(dirname "$0")/pipe.$$; mkfifo "$pipe"; sh -c "exec $2" >"$pipe" & program=$!
+        tee "$pipe.sent" <"$pipe" & until [ -s "$pipe.sent" ]; do sleep 0.1; done
+        sleep 2; kill -STOP $program; wait;;
 esac
 exec sh -c "$2"
 "#;
