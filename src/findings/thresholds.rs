@@ -154,7 +154,7 @@ thresholds! {
     round_trip_unpressed_ms(NetworkLatency): Millis = 200.0,
     /// Seconds without progress of a connection, or with a full window or send buffer
     send_blocked_seconds(SendBlocked): Seconds = 5.0,
-    /// Seconds without progress of a Unix socket, whose receiver is on this host
+    /// Seconds without progress of a Unix socket or a pipe, whose receiver is on this host
     unix_send_blocked_seconds(SendBlocked): Seconds = 1.5,
     /// Threads in send from which it is a warning
     send_blocked_threads(SendBlocked): Threads = 2.0,

@@ -74,7 +74,7 @@ fn parse_node(node: u32, bytes: &[u8]) -> Option<MemoryNode> {
         total_kb: field(b"MemTotal:")?,
         free_kb: field(b"MemFree:")?,
         file_kb: field(b"Active(file):")?.saturating_add(field(b"Inactive(file):")?),
-        slab_reclaimable_kb: field(b"SReclaimable:").unwrap_or(0),
+        slab_reclaimable_kb: field(b"SReclaimable:")?,
     })
 }
 
@@ -208,7 +208,7 @@ mod tests {
         };
         put(
             "node0",
-            "Node 0 MemTotal: 1000 kB\nNode 0 MemFree: 10 kB\nNode 0 Active(file): 3 kB\nNode 0 Inactive(file): 4 kB\n",
+            "Node 0 MemTotal: 1000 kB\nNode 0 MemFree: 10 kB\nNode 0 Active(file): 3 kB\nNode 0 Inactive(file): 4 kB\nNode 0 SReclaimable: 5 kB\n",
         );
         let waiting = |avg10: f32| {
             let line = StallLine { avg10, ..StallLine::default() };
@@ -221,7 +221,7 @@ mod tests {
             "node2",
             "Node 2 MemTotal: 2 kB\nNode 2 MemFree: 1 kB\nNode 2 Active(file): 0 kB\nNode 2 Inactive(file): 0 kB\nNode 2 SReclaimable: 1 kB\n",
         );
-        let full = MemoryNode { node: 0, total_kb: 1000, free_kb: 10, file_kb: 7, slab_reclaimable_kb: 0 };
+        let full = MemoryNode { node: 0, total_kb: 1000, free_kb: 10, file_kb: 7, slab_reclaimable_kb: 5 };
         let small = MemoryNode { node: 2, total_kb: 2, free_kb: 1, file_kb: 0, slab_reclaimable_kb: 1 };
         assert_eq!(waiting(50.0), [full, small], "one that is damaged is left out");
         assert_eq!(waiting(4.0), []);

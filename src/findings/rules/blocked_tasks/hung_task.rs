@@ -157,7 +157,7 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
     found
 }
 
-/// `java (4711) is writing a core dump (it crashed); 199 threads have waited for that for 12 s`
+/// `java (4711) is writing a core dump (it crashed); 199 threads have waited 12 s for it`
 fn core_dump_sentence(context: &RuleContext, longest: &BlockedThread, seconds: f64) -> String {
     let process = context.process(longest.task.pid);
     let name = process.map_or_else(|| lossy_name(&longest.comm), |process| lossy_name(&process.comm));
