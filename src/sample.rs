@@ -1,5 +1,6 @@
-//! A sample: raw, cumulative counters at one instant, as the kernel reported them. It has no rates, no differences and no
-//! judgements.
+//! A sample: raw, cumulative counters at one instant, as the kernel reported them, without rates and judgements. One exception: of
+//! connections, too many to keep, it has sums by remote host, and what those of waiting threads wait for (docs/metrics.md,
+//! "Connections").
 //!
 //! `waits/class`, `waits/syscall` and `cgroup/owner` have names of the kernel and of container runtimes that `kernel` and `interval`
 //! both need; no field of a sample is computed from them.
