@@ -1,10 +1,11 @@
 //! Deadlocks of futex locks and of locks inside the kernel: threads each of which holds a lock and waits for the lock of the next, by
-//! the owner fields of the locks.
+//! the owner fields of the locks; and locks whose holder has ended.
 //! docs/metrics.md, "Lock holders".
 
 use rustc_hash::FxHashMap;
 
 use super::blocked_threads::BlockedThread;
+use super::holder_activity::HolderActivity;
 use super::lock_graph::{LockGraph, LockId, Owner};
 use crate::ids::{GroupId, TaskId};
 use crate::sample::waits::OwnerField;
@@ -16,8 +17,10 @@ use crate::units::reaches_threshold;
 pub struct Deadlock {
     pub group: GroupId,
     /// In the order in which they wait: each waits for the lock that the next one holds, the last for that of the first. A thread that
-    /// waits for its own lock is alone.
+    /// waits for its own lock is alone, and so is one that has ended.
     pub threads: Vec<BlockedThread>,
+    /// The one thread has ended, and did not release its lock.
+    pub has_ended: bool,
     /// Parallel to `threads`: how it is known that it holds its lock
     pub known_by: Vec<OwnerField>,
     /// Name of the process
@@ -32,10 +35,9 @@ const MIN_SEEN_SHARE: f64 = 0.8;
 
 /// The deadlocks of an interval, in the order of pids.
 pub fn deadlocks(graph: &LockGraph, newer: &Sample) -> Vec<Deadlock> {
-    let waits = &newer.waits;
     let edges = edges(graph);
     let mut seen: Vec<TaskId> = Vec::new();
-    let mut found = Vec::new();
+    let mut found: Vec<Deadlock> = ended_holders(graph).filter_map(|owner| deadlock(graph, newer, &[owner])).collect();
     let mut starts: Vec<&TaskId> = edges.keys().collect();
     starts.sort_unstable();
     for &start in starts {
@@ -44,19 +46,41 @@ pub fn deadlocks(graph: &LockGraph, newer: &Sample) -> Vec<Deadlock> {
         };
         seen.extend(&cycle);
         let owners: Vec<&Owner> = cycle.iter().filter_map(|task| edges.get(task)).map(|edge| edge.owner).collect();
-        let Some(group) = owners.first().and_then(|owner| waits.groups.get(usize::from(owner.group))) else { continue };
-        let is_of_cycle = |owner: &&Owner| owners.iter().any(|one| one.lock == owner.lock);
-        let waiters: f64 = graph.owners.iter().filter(is_of_cycle).map(|owner| owner.waiters).sum();
-        let name = newer.tasks.as_ref().ok().and_then(|tasks| Some(tasks.process(start.pid)?.comm.clone()));
-        found.push(Deadlock {
-            group: group.clone(),
-            threads: owners.iter().map(|owner| owner.thread.clone()).collect(),
-            known_by: owners.iter().map(|owner| owner.field).collect(),
-            process: name.unwrap_or_default(),
-            others: (waiters - cycle.len() as f64).max(0.0),
-        });
+        found.extend(deadlock(graph, newer, &owners));
     }
     found
+}
+
+fn deadlock(graph: &LockGraph, newer: &Sample, owners: &[&Owner]) -> Option<Deadlock> {
+    let first = owners.first()?;
+    let has_ended = first.activity == HolderActivity::Ended;
+    let is_of_these = |owner: &&Owner| owners.iter().any(|one| one.lock == owner.lock);
+    let waiters: f64 = graph.owners.iter().filter(is_of_these).map(|owner| owner.waiters).sum();
+    let name = newer.tasks.as_ref().ok().and_then(|tasks| Some(tasks.process(first.thread.task.pid)?.comm.clone()));
+    Some(Deadlock {
+        group: newer.waits.groups.get(usize::from(first.group))?.clone(),
+        threads: owners.iter().map(|owner| owner.thread.clone()).collect(),
+        has_ended,
+        known_by: owners.iter().map(|owner| owner.field).collect(),
+        process: name.unwrap_or_default(),
+        others: (waiters - if has_ended { 0.0 } else { owners.len() as f64 }).max(0.0),
+    })
+}
+
+/// Holders of futex locks that have ended.
+fn ended_holders(graph: &LockGraph) -> impl Iterator<Item = &Owner> {
+    let is_ended = |owner: &&Owner| {
+        owner.activity == HolderActivity::Ended
+            && !owner.field.is_of_kernel()
+            && is_named(owner)
+            && reaches_threshold(owner.seen_share, MIN_SEEN_SHARE)
+    };
+    graph.owners.iter().filter(is_ended)
+}
+
+/// Whether the lock names its holder: one that wake-ups show may be another.
+fn is_named(owner: &&Owner) -> bool {
+    !matches!(owner.field, OwnerField::Waker(_))
 }
 
 /// A thread that holds a lock and waits for another one.
@@ -69,8 +93,6 @@ struct Edge<'a> {
 
 /// By the thread that waits.
 fn edges(graph: &LockGraph) -> FxHashMap<TaskId, Edge<'_>> {
-    // A holder that wake-ups show is not one that the lock names.
-    let is_named = |owner: &&Owner| !matches!(owner.field, OwnerField::Waker(_));
     let owners = || graph.owners.iter().filter(is_named).filter(|owner| reaches_threshold(owner.seen_share, MIN_SEEN_SHARE));
     let holders: FxHashMap<LockId, TaskId> = owners().map(|owner| (owner.lock, owner.thread.task)).collect();
     owners().filter_map(|owner| Some((owner.thread.task, Edge { owner, next: *holders.get(&owner.wanted?)? }))).collect()

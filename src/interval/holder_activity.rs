@@ -33,6 +33,8 @@ pub enum HolderActivity {
     FullSocket,
     /// Stopped, traced or frozen
     Stopped,
+    /// It has ended, and did not release the lock
+    Ended,
     /// Runnable, on a CPU or not
     Running,
     /// Asleep until an event or data comes: a thread that waits for work under the lock, while the others have none (leader and
@@ -46,6 +48,7 @@ impl HolderActivity {
         let is_in = |of_channel: fn(&[u8]) -> bool| thread.wchan.as_ref().is_some_and(|wchan| of_channel(wchan.as_bytes()));
         match (thread.state, thread.class) {
             (TaskState::Running, _) => HolderActivity::Running,
+            (TaskState::Zombie | TaskState::Dead, _) => HolderActivity::Ended,
             (TaskState::Stopped | TaskState::Traced, _) | (_, WaitClass::Frozen) => HolderActivity::Stopped,
             (_, WaitClass::Disk) => HolderActivity::Storage,
             (_, WaitClass::Memory) => HolderActivity::Memory,

@@ -9,6 +9,7 @@ pub mod budget;
 mod core_dumps;
 pub mod file_locks;
 mod full_pipes;
+mod futex_words;
 mod group_waiters;
 mod holder_wait;
 mod ipc_peers;

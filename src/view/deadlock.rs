@@ -38,6 +38,9 @@ fn cycle(deadlock: &Deadlock, width: usize) -> Vec<SafeLine> {
     let names: Vec<SafeText> = deadlock.threads.iter().map(|thread| SafeText::sanitize(thread_name(thread))).collect();
     let pid = deadlock.threads.first().map_or(0, |thread| thread.task.pid);
     let process = safe!("{} ({pid})", SafeText::from_name(&deadlock.process));
+    if deadlock.has_ended {
+        return vec![ended_holder(deadlock, process)];
+    }
     let cycle = match names.len() {
         1 => "   1 thread waits for itself".into(),
         2 => "   2 threads wait for each other".into(),
@@ -74,6 +77,14 @@ fn cycle(deadlock: &Deadlock, width: usize) -> Vec<SafeLine> {
     lines
 }
 
+/// `app (700)   12 threads wait for a mutex that thread 701 held when it ended`
+fn ended_holder(deadlock: &Deadlock, process: SafeText) -> SafeLine {
+    let holder = deadlock.threads.first().map_or_else(String::new, thread_name);
+    let holder = SafeText::sanitize(holder);
+    let waiting = safe!("   {:.0} waiting for a mutex that {holder} held when it ended", deadlock.others);
+    SafeLine::new(process, StyleRole::Bold).with(waiting, StyleRole::Plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +103,7 @@ mod tests {
         let deadlock = Deadlock {
             group: GroupId::Process(ProcessId { pid: 700, start_ticks: 1 }),
             threads: tids.iter().map(thread).collect(),
+            has_ended: false,
             known_by: vec![OwnerField::GlibcMutex; tids.len()],
             process: "app".into(),
             others,

@@ -388,6 +388,34 @@ fn a_thread_that_locks_its_own_mutex() {
     deadlock("self", 1.0, &["waits for a mutex that it holds itself, and never proceeds"]);
 }
 
+#[test]
+fn threads_behind_a_mutex_whose_holder_has_ended() {
+    check("ended", &[], |said, holders| {
+        let found = said.must("deadlock", "mutexes", "critical");
+        said.value(&found, 12.0, 12.0);
+        let ended = holders.first().map_or_else(String::new, |tid| format!("thread {tid} held when it ended: none proceeds"));
+        said.says(&found, &["12 threads wait for a mutex that ", ended.as_str()]);
+        let blocked = said.must("idle-but-blocked", "host", "critical");
+        said.says(&blocked, &["which has ended"]);
+    });
+}
+
+/// A plain mutex of musl has the number 16 in its word, which in a container is a thread of the process.
+#[test]
+fn a_plain_mutex_of_musl_in_a_container_names_no_holder() {
+    let Some(_lab) = Lab::open(&["musl-gcc", "unshare"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child"]).arg(compiled("mutexes.c", &["musl-gcc", "-O2", "-static", "-pthread"]));
+    command.args(["long-sleep", "20", "60"]);
+    let _load = Load::start(command);
+    Attempt { seconds: 5, ..Attempt::new("mutexes-musl", state.path()) }.check(|_, said| {
+        said.must_not("deadlock");
+        said.must_not("mutex-queue");
+        said.must_not("idle-but-blocked");
+    });
+}
+
 fn nothing_is_wrong(mode: &str) {
     check(mode, &[], |said, _| {
         said.must_not("idle-but-blocked");

@@ -242,12 +242,12 @@ impl Drop for Scenario {
 pub fn compiled(source: &str, compiler: &[&str]) -> PathBuf {
     static PROGRAMS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads").join(source);
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab-loads");
+    let (name, options) = compiler.split_first().expect("a compiler");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab-loads").join(name);
     let program = folder.join(source.file_stem().expect("its name"));
     let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
     if !programs.contains(&program) {
         fs::create_dir_all(&folder).expect("a folder");
-        let (name, options) = compiler.split_first().expect("a compiler");
         let status = Command::new(name).args(options).arg("-o").arg(&program).arg(&source).status();
         assert!(status.expect(name).success(), "{} does not compile", source.display());
         programs.push(program.clone());

@@ -212,7 +212,11 @@ fn holder_name(interval: &Interval, thread: &BlockedThread) -> String {
 
 /// `worker/4650`
 pub fn thread_name(thread: &BlockedThread) -> String {
-    format!("{}/{}", lossy_name(&thread.comm), thread.task.tid)
+    match thread.comm.as_bytes().is_empty() {
+        // It ended before its name was read.
+        true => format!("thread {}", thread.task.tid),
+        false => format!("{}/{}", lossy_name(&thread.comm), thread.task.tid),
+    }
 }
 
 fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderActivity) -> String {
@@ -236,6 +240,7 @@ fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderA
         HolderActivity::Lock => format!("waits for another lock{}", since()),
         HolderActivity::Deadlock => "is in a deadlock".into(),
         HolderActivity::Stopped => format!("is stopped{}", since()),
+        HolderActivity::Ended => "has ended".into(),
         HolderActivity::Running => runnable_words(interval, thread, "computes while it holds the lock", WITH_LOCK),
         HolderActivity::Event => format!("waits for an event{}{}", call(), since()),
     }

@@ -205,7 +205,7 @@ fn socket_call(name: &str) -> Option<SocketCall> {
     match name {
         "connect" | "write" | "writev" | "sendto" | "sendmsg" | "sendmmsg" | "sendfile" => Some(SocketCall::Send),
         "read" | "readv" | "recvfrom" | "recvmsg" | "recvmmsg" => Some(SocketCall::Receive),
-        "epoll_wait" | "epoll_pwait" => Some(SocketCall::Epoll),
+        "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => Some(SocketCall::Epoll),
         "poll" | "ppoll" => Some(SocketCall::Poll),
         "select" | "pselect6" => Some(SocketCall::Select),
         "io_uring_enter" => Some(SocketCall::IoUring),

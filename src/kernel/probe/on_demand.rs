@@ -31,20 +31,25 @@ impl LoadedProbe for LockWakersProbe {
     }
 }
 
+/// A load that failed is tried again after this time: the machine may have been short of memory or CPU time.
+const RETRY_NS: u64 = 600_000_000_000;
+
 /// A program, from the first request on.
 #[derive(Debug)]
 pub struct OnDemandProbe<P> {
-    /// This program, which is the loader; `None`: the program is not wanted, or cannot be loaded
+    /// This program, which is the loader; `None`: the program is not wanted
     program: Option<PathBuf>,
     loader: Option<LoaderProcess>,
     /// Its result was received.
     is_answered: bool,
     probe: Option<P>,
+    /// The next load, if it is not loaded by then
+    next_load_ns: u64,
 }
 
 impl<P> Default for OnDemandProbe<P> {
     fn default() -> OnDemandProbe<P> {
-        OnDemandProbe { program: None, loader: None, is_answered: false, probe: None }
+        OnDemandProbe { program: None, loader: None, is_answered: false, probe: None, next_load_ns: 0 }
     }
 }
 
@@ -54,11 +59,15 @@ impl<P: LoadedProbe> OnDemandProbe<P> {
         OnDemandProbe { program: Some(program), ..OnDemandProbe::default() }
     }
 
-    /// Starts the loader; only the first call does.
-    pub fn request(&mut self) {
-        if let Some(program) = self.program.take() {
-            self.loader = LoaderProcess::spawn(&program, P::PROGRAM).ok();
+    /// Starts the loader, unless it runs, or the program is loaded, or could not be loaded a while ago.
+    pub fn request(&mut self, now_ns: u64) {
+        let Some(program) = &self.program else { return };
+        if self.probe.is_some() || self.loader.is_some() || now_ns < self.next_load_ns {
+            return;
         }
+        self.next_load_ns = now_ns.saturating_add(RETRY_NS);
+        self.is_answered = false;
+        self.loader = LoaderProcess::spawn(program, P::PROGRAM).ok();
     }
 
     /// The program, once it is loaded. Does not wait.

@@ -83,7 +83,9 @@ impl KernelLockOwners {
             if self.sightings < MIN_SIGHTINGS {
                 return;
             }
-            self.iterator.request();
+        }
+        if !self.waiters.is_empty() {
+            self.iterator.request(now_ns);
         }
         // It is also asked while no thread waits, so that its loader is reaped.
         let Some(iterator) = self.iterator.get() else { return };

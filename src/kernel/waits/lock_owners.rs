@@ -1,37 +1,31 @@
 //! Reads the owners of futex locks for which threads wait: the owner's thread id from the memory of the process
-//! (process_vm_readv), and what that thread does (`holder_wait`).
+//! (process_vm_readv, `futex_words`), and what that thread does (`holder_wait`).
 //!
 //! process_vm_readv takes the same permission as /proc/PID/syscall, which led to the futex address.
 
 use std::cmp::Reverse;
-use std::io;
 
 use rustc_hash::FxHashMap;
 
+use super::futex_words::{LockLayout, read_owner_tid};
 use super::holder_wait::{is_same_wait, read_holder_wait};
 use super::namespace_tids::NamespaceTids;
+use crate::ids::TaskId;
 use crate::kernel::task::files::TaskFiles;
-use crate::kernel::task::memory::read_memory;
 use crate::kernel::task::parse_tgid;
-use crate::sample::waits::syscall::{FUTEX_TID_MASK, FUTEX_WAITERS};
+use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, MAX_LOCK_OWNERS, OwnerField};
+use crate::sample::{Absent, Name};
 use crate::units::SmallSort;
 
 /// Locks whose owner is read in one sub-sample, those with the most waiters first: each takes about 25 µs.
 const MAX_LOCKS: usize = 8;
-const TID_MASK: u32 = FUTEX_TID_MASK as u32;
-const WAITERS: u32 = FUTEX_WAITERS as u32;
-/// The futex word of a pthread mutex of glibc with waiters
-const CONTENDED: u32 = 2;
-
-/// The futex word and the two words behind it
-const LOCK_BYTES: usize = 12;
 
 /// The locks for which threads wait, and the owners seen since the last sample.
 #[derive(Debug, Default)]
 pub struct LockOwners {
     /// Of the current sub-sample
-    locks: FxHashMap<LockPlace, FutexLock>,
+    locks: FxHashMap<LockPlace, (FutexLock, LockLayout)>,
     rows: Vec<LockOwner>,
     tids: NamespaceTids,
 }
@@ -66,26 +60,22 @@ impl LockOwners {
     /// Counts a thread that waits for a lock that another thread holds, by its futex call. `is_shared`: the lock is in memory that
     /// processes share.
     pub fn add_waiter(&mut self, group: u16, pid: u32, wait: FutexWait, is_shared: bool) {
-        let (field, address) = match wait {
-            FutexWait::ContendedMutex { address } => (OwnerField::GlibcMutex, address),
-            FutexWait::PiLock { address } | FutexWait::OwnerWord { address } => (OwnerField::FutexWord, address),
-            FutexWait::LikelyMutex { .. } | FutexWait::IdleRuntimeThread { .. } | FutexWait::Unknown { .. } => return,
-        };
+        let Some((layout, address)) = LockLayout::of_wait(wait) else { return };
         let place = match is_shared {
             true => LockPlace::Shared { group, address },
             false => LockPlace::Private { pid, address },
         };
-        let lock = FutexLock { group, pid, address, is_shared, field, waiters: 0 };
-        let lock = self.locks.entry(place).or_insert(lock);
+        let lock = FutexLock { group, pid, address, is_shared, field: layout.field(), waiters: 0 };
+        let (lock, _) = self.locks.entry(place).or_insert((lock, layout));
         lock.waiters = lock.waiters.saturating_add(1);
     }
 
     /// Ends the sub-sample with this number: reads the owners of the locks with the most waiters.
     pub fn read_owners(&mut self, files: &mut TaskFiles, (sub_sample, now_ns): (u16, u64)) {
-        let mut locks: Vec<(LockPlace, FutexLock)> = self.locks.drain().collect();
-        locks.small_sort_by_key(|&(place, lock)| (Reverse(lock.waiters), place));
-        for (_, lock) in locks.into_iter().take(MAX_LOCKS) {
-            if let Some(owner) = self.read_owner(files, lock) {
+        let mut locks: Vec<(LockPlace, (FutexLock, LockLayout))> = self.locks.drain().collect();
+        locks.small_sort_by_key(|&(place, (lock, _))| (Reverse(lock.waiters), place));
+        for (_, (lock, layout)) in locks.into_iter().take(MAX_LOCKS) {
+            if let Some(owner) = self.read_owner(files, lock, layout) {
                 self.record(lock, BlockedWait { last_sub_sample: sub_sample, blocked_since_ns: now_ns, ..owner });
             }
         }
@@ -103,19 +93,20 @@ impl LockOwners {
         rows
     }
 
-    fn read_owner(&mut self, files: &mut TaskFiles, lock: FutexLock) -> Option<BlockedWait> {
-        let FutexLock { group, pid, address, is_shared, field, .. } = lock;
-        let named = owner_tid(read_words(pid, address).ok()?, field)?;
+    fn read_owner(&mut self, files: &mut TaskFiles, lock: FutexLock, layout: LockLayout) -> Option<BlockedWait> {
+        let FutexLock { group, pid, address, is_shared, .. } = lock;
+        let named = read_owner_tid(pid, address, layout)?;
         let tid = self.tids.in_our_namespace(files, pid, named)?;
         let wait = match read_holder_wait(files, pid, tid, group) {
             None if is_shared => {
                 let process = read_process_of(files, tid)?;
                 read_holder_wait(files, process, tid, group)?
             }
+            None if has_ended(files, pid, tid) => ended_holder(pid, tid, group),
             wait => wait?,
         };
         // A lock that was passed on in between has an owner that did something else.
-        (owner_tid(read_words(pid, address).ok()?, field) == Some(named)).then_some(wait)
+        (read_owner_tid(pid, address, layout) == Some(named)).then_some(wait)
     }
 
     /// Counts a lock of which this thread was seen to be the owner.
@@ -148,60 +139,32 @@ impl LockOwners {
     }
 }
 
-/// The thread id in the owner field of a lock with these words, in the pid namespace of its process; `None` if the lock has no owner
-/// or no waiter.
-fn owner_tid([word, _, owner]: [u32; 3], field: OwnerField) -> Option<u32> {
-    let tid = match field {
-        OwnerField::GlibcMutex if word == CONTENDED => owner,
-        OwnerField::FutexWord if word & WAITERS != 0 => word & TID_MASK,
-        _ => 0,
-    };
-    (tid != 0).then_some(tid)
-}
-
 /// The pid of the process with this thread.
 fn read_process_of(files: &mut TaskFiles, tid: u32) -> Option<u32> {
     parse_tgid(files.read_once(format_args!("{tid}/status")).ok()?)
 }
 
-/// Three words of a process's memory.
-fn read_words(pid: u32, address: u64) -> io::Result<[u32; 3]> {
-    let mut bytes = [0; LOCK_BYTES];
-    read_memory(pid, address, &mut bytes)?;
-    let [a, b, c, d, e, f, g, h, i, j, k, l] = bytes;
-    Ok([[a, b, c, d], [e, f, g, h], [i, j, k, l]].map(u32::from_ne_bytes))
+/// Whether no process has a thread with this id; `pid` still exists. A child of vfork waits for locks of its parent's threads.
+fn has_ended(files: &mut TaskFiles, pid: u32, tid: u32) -> bool {
+    matches!(files.read_once(format_args!("{tid}/stat")), Err(Absent::Vanished | Absent::NoSuchFile))
+        && files.read_once(format_args!("{pid}/stat")).is_ok()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_contended_mutex_of_glibc_names_its_owner_behind_the_futex_word() {
-        assert_eq!(owner_tid([2, 1, 4711], OwnerField::GlibcMutex), Some(4711));
-        assert_eq!(owner_tid([1, 1, 4711], OwnerField::GlibcMutex), None, "no thread waits");
-        assert_eq!(owner_tid([2, 0, 0], OwnerField::GlibcMutex), None, "it is handed over");
-    }
-
-    #[test]
-    fn a_lock_with_priority_inheritance_names_its_owner_in_the_futex_word() {
-        assert_eq!(owner_tid([WAITERS | 4711, 7, 8], OwnerField::FutexWord), Some(4711));
-        // FUTEX_OWNER_DIED
-        assert_eq!(owner_tid([WAITERS | 0x4000_0000 | 4711, 7, 8], OwnerField::FutexWord), Some(4711));
-        assert_eq!(owner_tid([4711, 7, 8], OwnerField::FutexWord), None, "no thread waits");
-    }
-
-    #[test]
-    fn the_words_of_a_lock_are_read_from_the_memory_of_its_process() {
-        let words = [2, 1, 4711];
-        match read_words(std::process::id(), std::ptr::from_ref(&words) as u64) {
-            Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => println!("skipped: no process_vm_readv here ({error})"),
-            read => assert_eq!(read.unwrap(), words),
-        }
-    }
-
-    #[test]
-    fn memory_that_is_not_mapped_is_an_error() {
-        assert!(read_words(std::process::id(), 8).is_err());
+/// A thread that ended while it held a lock.
+fn ended_holder(pid: u32, tid: u32, group: u16) -> BlockedWait {
+    BlockedWait {
+        task: TaskId { pid, tid, start_ticks: 0 },
+        group,
+        comm: Name::default(),
+        state: TaskState::Dead,
+        wchan: None,
+        syscall: None,
+        seen_count: 1,
+        last_sub_sample: 0,
+        blocked_since_ns: 0,
+        file: None,
+        disk: None,
+        mount: None,
+        file_system: None,
     }
 }

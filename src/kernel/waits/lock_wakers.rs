@@ -142,7 +142,7 @@ impl LockWakers {
         let mut to_watch: Vec<Place> =
             self.histories.iter().filter(|(_, queue)| queue.stands(now_ns)).map(|(&place, _)| place).collect();
         if !to_watch.is_empty() && self.cost.allows(now_ns) {
-            self.probe.request();
+            self.probe.request(now_ns);
         }
         // It is also asked while no queue stands, so that its loader is reaped.
         let Some(probe) = self.probe.get() else { return };

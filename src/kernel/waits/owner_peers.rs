@@ -271,7 +271,10 @@ fn is_lock_owner(waits: &Waits, task: TaskId) -> bool {
 fn is_event_loop(owner: &BlockedWait, machine: &[u8]) -> bool {
     let call = owner.syscall.and_then(|call| Syscall::from_number(machine, call));
     call.is_some_and(|call| {
-        matches!(call.name, "epoll_wait" | "epoll_pwait" | "poll" | "ppoll" | "select" | "pselect6" | "io_uring_enter")
+        matches!(
+            call.name,
+            "epoll_wait" | "epoll_pwait" | "epoll_pwait2" | "poll" | "ppoll" | "select" | "pselect6" | "io_uring_enter"
+        )
     })
 }
 

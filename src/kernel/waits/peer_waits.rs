@@ -88,7 +88,7 @@ fn waits_for_others(
             // Without any it polls too many.
             !descriptors.is_empty() && read.all(|end| end.is_ok_and(|end| !end.is_some_and(is_there)))
         }
-        "epoll_wait" | "epoll_pwait" => {
+        "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => {
             let watched = readable_watches(root, pid, call.arguments[0]);
             let is_watched = |inode: u32| is_there(Endpoint::Socket(inode)) || is_there(Endpoint::PipeRead(inode));
             !watched.is_empty() && !is_any_pipe && !watched.into_iter().any(is_watched)

@@ -172,7 +172,7 @@ fn class_by_syscall(call: Syscall, state: TaskState) -> WaitClass {
         "recvfrom" | "recvmsg" | "recvmmsg" | "sendto" | "sendmsg" | "sendmmsg" | "accept" | "accept4" | "connect" => {
             WaitClass::Net
         }
-        "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" => WaitClass::Poll,
+        "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => WaitClass::Poll,
         "nanosleep" | "clock_nanosleep" => WaitClass::Timer,
         "wait4" | "waitid" => WaitClass::Child,
         "io_getevents" | "io_pgetevents" | "io_uring_enter" => WaitClass::Aio,

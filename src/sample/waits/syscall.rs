@@ -286,6 +286,7 @@ const SYSCALLS: &[(&str, i64, i64)] = &[
     ("io_uring_enter", 426, 426),
     ("clone3", 435, 435),
     ("process_madvise", 440, 440),
+    ("epoll_pwait2", 441, 441),
 ];
 
 #[cfg(test)]

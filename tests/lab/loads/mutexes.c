@@ -2,7 +2,8 @@
 //   mutexes MODE WAITERS SECONDS [HOST PORT]
 // MODE: sleep (the holder sleeps 100 ms at a time), long-sleep (it sleeps until the end), compute (20 ms of CPU at a time), child (it
 // waits for a child that sleeps), answer (it asks HOST:PORT and waits for the answer), poll-answer (the same by poll);
-// deadlock (two threads, two mutexes, the others behind one of them), circle (three), self (one thread locks twice);
+// deadlock (two threads, two mutexes, the others behind one of them), circle (three), self (one thread locks twice); ended (a thread
+// ends with the mutex locked);
 // followers (the holder waits for work in accept, the others for their turn: nothing is wrong), condition (the workers wait on a
 // condition variable: nothing is wrong).
 // sleep-behind: one thread holds the lock and waits for a second one, whose holder sleeps until the end; quick (a mutex handed over after
@@ -159,6 +160,8 @@ static void *knot(void *number)
 	holds();
 	if (!strcmp(mode, "self"))
 		pthread_mutex_lock(&locks[own]);
+	if (!strcmp(mode, "ended"))
+		return NULL;
 	pthread_barrier_wait(&held);
 	if (!strcmp(mode, "sleep-behind") && own == 1)
 		sleep_ms(seconds * 1000L);
@@ -316,7 +319,7 @@ int main(int count, char **words)
 		knots = 2;
 	if (!strcmp(mode, "circle"))
 		knots = 3;
-	if (!strcmp(mode, "self"))
+	if (!strcmp(mode, "self") || !strcmp(mode, "ended"))
 		knots = 1;
 	pthread_barrier_init(&held, NULL, knots ? knots : 1);
 	for (long number = 0; number < knots; number++)

@@ -19,8 +19,8 @@ pub const DEADLOCK: Rule = Rule {
                inheritance), read in each sub-sample before and after the owner's state; so do mutexes and rw-semaphores of the kernel. \
                Following the owner of each mutex to the mutex \
                that this thread waits for leads back to the first thread, in at least 80 % of the readings.",
-    caveats: "Only mutexes of glibc, robust ones, those of musl, futexes with priority inheritance and locks inside the \
-              kernel name their owner; deadlocks of file locks are reported as file-lock-queue. Without permission to \
+    caveats: "Only mutexes of glibc, robust ones, those of musl but plain ones, futexes with priority inheritance and locks \
+              inside the kernel name their owner; deadlocks of file locks are reported as file-lock-queue. Without permission to \
               read the memory of the process nothing is known.",
     next_steps: &[
         "the stacks of these threads: gdb -p PID, thread apply all bt",
@@ -37,7 +37,7 @@ fn deadlock(context: &RuleContext) -> Vec<Candidate> {
 }
 
 fn candidate(deadlock: &Deadlock) -> Candidate {
-    let Deadlock { group, threads, known_by: fields, process, others } = deadlock;
+    let Deadlock { group, threads, has_ended, known_by: fields, process, others } = deadlock;
     let pid = threads.first().map_or(0, |thread| thread.task.pid);
     let label = format!("{} ({pid})", lossy_name(process));
     let names: Vec<String> = threads.iter().map(thread_name).collect();
@@ -47,6 +47,10 @@ fn candidate(deadlock: &Deadlock) -> Candidate {
         _ => ("mutex", "mutexes"),
     };
     let what = match names.as_slice() {
+        [one] if *has_ended => {
+            let waiting = plural(*others, "thread waits", "threads wait");
+            format!("{waiting} for a {lock} that {one} held when it ended: none proceeds")
+        }
         [one] => format!("{one} waits for a {lock} that it holds itself, and never proceeds"),
         [] => String::new(),
         [first, second] => {
@@ -58,27 +62,31 @@ fn candidate(deadlock: &Deadlock) -> Candidate {
             names.join(" → ")
         ),
     };
-    let behind = match *others >= MIN_SEVERAL_THREADS {
+    let behind = match *others >= MIN_SEVERAL_THREADS && !has_ended {
         true => format!("; {} wait for these {locks}", plural(*others, "more thread", "more threads")),
         false => String::new(),
     };
     let holders = names.iter().zip(fields).cycle().skip(1);
     let links = names.iter().zip(holders).map(|(waits, (holds, &field))| ChainLink {
-        what: format!("{waits} waits for a {lock} that {holds} holds"),
+        what: match *has_ended {
+            true => format!("{process} waits for a {lock} that {holds}, which has ended, holds", process = lossy_name(process)),
+            false => format!("{waits} waits for a {lock} that {holds} holds"),
+        },
         known_by: known_by(field).into(),
     });
+    let (deadlocked, others) = if *has_ended { (*others, 0.0) } else { (threads.len() as f64, *others) };
     let evidence = vec![
         evidence_text("group", process.clone()),
         evidence_number("pid", f64::from(pid)),
-        evidence_number("deadlocked_threads", threads.len() as f64),
-        evidence_number("other_waiting_threads", *others),
-        evidence_text("waiting", count(threads.len() as f64 + others).as_str()),
+        evidence_number("deadlocked_threads", deadlocked),
+        evidence_number("other_waiting_threads", others),
+        evidence_text("waiting", count(deadlocked + others).as_str()),
         Evidence { name: "chain", value: Value::Chain(links.collect()) },
     ];
     Candidate {
         severity: Severity::Critical,
         subject: Subject::Group { id: group.clone(), name: process.clone() },
-        value: threads.len() as f64,
+        value: deadlocked,
         threshold: 1.0,
         unit: "threads",
         sentence: format!("deadlock in {label}: {what}{behind}"),

@@ -1,0 +1,177 @@
+//! Which thread a futex lock names, by the words of its memory: mutexes of glibc and musl, and locks with priority inheritance.
+//!
+//! The futex word alone does not say what type has it: 2 means "contended" in many programs, in the locks of glibc's malloc too, and a
+//! plain mutex of musl holds the number 16, which is no thread. The words beside it must be those of a mutex.
+
+use std::io;
+
+use crate::kernel::task::memory::read_memory;
+use crate::sample::waits::syscall::{FUTEX_TID_MASK, FUTEX_WAITERS};
+use crate::sample::waits::{FutexWait, OwnerField};
+
+const TID_MASK: u32 = FUTEX_TID_MASK as u32;
+const WAITERS: u32 = FUTEX_WAITERS as u32;
+/// The futex word of a pthread mutex of glibc with waiters
+const CONTENDED: u32 = 2;
+
+/// Where a lock has its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockLayout {
+    /// `pthread_mutex_t` of glibc, but robust ones
+    GlibcMutex,
+    /// The owner is in the futex word: a robust mutex of glibc; a recursive, error-checking or robust one of musl
+    OwnerWord,
+    /// The same of a lock that the kernel hands over (FUTEX_LOCK_PI): no other word is needed.
+    PriorityInheritance,
+}
+
+impl LockLayout {
+    /// Of the lock of a futex call, and its address; `None` if the call is on no lock that names its owner.
+    pub fn of_wait(wait: FutexWait) -> Option<(LockLayout, u64)> {
+        match wait {
+            FutexWait::ContendedMutex { address } => Some((LockLayout::GlibcMutex, address)),
+            FutexWait::OwnerWord { address } => Some((LockLayout::OwnerWord, address)),
+            FutexWait::PiLock { address } => Some((LockLayout::PriorityInheritance, address)),
+            FutexWait::LikelyMutex { .. } | FutexWait::IdleRuntimeThread { .. } | FutexWait::Unknown { .. } => None,
+        }
+    }
+
+    pub fn field(self) -> OwnerField {
+        match self {
+            LockLayout::GlibcMutex => OwnerField::GlibcMutex,
+            LockLayout::OwnerWord | LockLayout::PriorityInheritance => OwnerField::FutexWord,
+        }
+    }
+}
+
+/// The thread id in the lock, in the pid namespace of its process; `None` if it has no owner or no waiter, or is no such lock.
+pub fn read_owner_tid(pid: u32, address: u64, layout: LockLayout) -> Option<u32> {
+    let words = read_words(pid, address).ok()?;
+    let tid = match layout {
+        LockLayout::GlibcMutex => (words[0] == CONTENDED && is_glibc_mutex(&words)).then_some(words[2])?,
+        LockLayout::PriorityInheritance => waited_tid(words[0])?,
+        LockLayout::OwnerWord => {
+            let tid = waited_tid(words[0])?;
+            let is_mutex = is_robust_glibc_mutex(&words, tid)
+                || address
+                    .checked_sub(4)
+                    .is_some_and(|before| read_words(pid, before).is_ok_and(|words| is_musl_mutex(&words)));
+            is_mutex.then_some(tid)?
+        }
+    };
+    (tid != 0).then_some(tid)
+}
+
+/// The thread id in a word that says that threads wait.
+fn waited_tid(word: u32) -> Option<u32> {
+    (word & WAITERS != 0).then_some(word & TID_MASK)
+}
+
+/// Bits of `__kind`: the type, robust, priority inheritance and protection, shared, with or without elision
+const GLIBC_KINDS: u32 = 0x3f3;
+const GLIBC_TYPE: u32 = 3;
+const GLIBC_RECURSIVE: u32 = 1;
+const GLIBC_ROBUST: u32 = 0x10;
+/// `__owner` of a robust mutex that was taken over from a thread that ended with it
+const GLIBC_INCONSISTENT: u32 = 0x7fff_ffff;
+
+/// `__lock`, `__count`, `__owner`, `__nusers`, `__kind` of `pthread_mutex_t` where addresses have 64 bits. An owned one has a user, and
+/// a count only if it is recursive.
+fn is_glibc_mutex(&[_, count, _, users, kind]: &[u32; 5]) -> bool {
+    users != 0 && kind & !GLIBC_KINDS == 0 && (count == 0 || kind & GLIBC_TYPE == GLIBC_RECURSIVE)
+}
+
+fn is_robust_glibc_mutex(words: &[u32; 5], tid: u32) -> bool {
+    let &[_, _, owner, _, kind] = words;
+    is_glibc_mutex(words) && kind & GLIBC_ROBUST != 0 && (owner == tid || owner == GLIBC_INCONSISTENT)
+}
+
+/// Bits of `_m_type`: the type, robust, priority inheritance; shared
+const MUSL_TYPES: u32 = 0x8f;
+const MUSL_TYPE: u32 = 0xf;
+
+/// `_m_type`, `_m_lock`, `_m_waiters` of `pthread_mutex_t`. A plain one (type 0) does not name its owner.
+fn is_musl_mutex(&[kind, _, waiters, ..]: &[u32; 5]) -> bool {
+    kind & !MUSL_TYPES == 0 && kind & MUSL_TYPE != 0 && waiters != 0 && waiters <= TID_MASK
+}
+
+/// Five words of a process's memory.
+fn read_words(pid: u32, address: u64) -> io::Result<[u32; 5]> {
+    let mut bytes = [0; 20];
+    read_memory(pid, address, &mut bytes)?;
+    let (words, _) = bytes.as_chunks();
+    let mut numbers = [0; 5];
+    numbers.iter_mut().zip(words).for_each(|(number, &word)| *number = u32::from_ne_bytes(word));
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads from the memory of this process; `None` where that cannot be read, or if it names no thread.
+    fn owner_tid<const WORDS: usize>(words: [u32; WORDS], at: usize, layout: LockLayout) -> Option<u32> {
+        let padded: Vec<u32> = [0, 0].into_iter().chain(words).chain([0; 8]).collect();
+        read_owner_tid(std::process::id(), std::ptr::from_ref(&padded[2 + at]) as u64, layout)
+    }
+
+    fn can_read() -> bool {
+        let word = [WAITERS | 7, 0, 0, 0, 0];
+        let can = read_words(std::process::id(), std::ptr::from_ref(&word) as u64);
+        match can {
+            Err(error) => println!("skipped: no process_vm_readv here ({error})"),
+            Ok(read) => assert_eq!(read, word),
+        }
+        owner_tid(word, 0, LockLayout::PriorityInheritance) == Some(7)
+    }
+
+    #[test]
+    fn a_contended_mutex_of_glibc_names_its_owner_behind_the_futex_word() {
+        if !can_read() {
+            return;
+        }
+        let named = |words: [u32; 5]| owner_tid(words, 0, LockLayout::GlibcMutex);
+        assert_eq!(named([2, 0, 4711, 1, 0]), Some(4711));
+        assert_eq!(named([2, 3, 4711, 1, 1]), Some(4711), "recursive");
+        assert_eq!(named([2, 0, 4711, 9, 0x283]), Some(4711), "adaptive, shared, without elision");
+        assert_eq!(named([1, 0, 4711, 1, 0]), None, "no thread waits");
+        assert_eq!(named([2, 0, 0, 0, 0]), None, "it is handed over");
+        assert_eq!(named([2, 0, 1, 0, 0]), None, "an arena of malloc: mutex, flags, have_fastchunks");
+        assert_eq!(named([2, 0, 4711, 1, 0x5562_0000]), None, "no kind");
+        assert_eq!(named([2, 5, 4711, 1, 0]), None, "a count that only a recursive one has");
+    }
+
+    #[test]
+    fn a_lock_with_priority_inheritance_names_its_owner_in_the_futex_word() {
+        if !can_read() {
+            return;
+        }
+        let named = |word| owner_tid([word, 7, 8, 0, 77], 0, LockLayout::PriorityInheritance);
+        assert_eq!(named(WAITERS | 4711), Some(4711));
+        // FUTEX_OWNER_DIED
+        assert_eq!(named(WAITERS | 0x4000_0000 | 4711), Some(4711));
+        assert_eq!(named(4711), None, "no thread waits");
+    }
+
+    #[test]
+    fn a_word_with_a_number_is_no_thread_unless_it_is_in_a_mutex_that_has_one() {
+        if !can_read() {
+            return;
+        }
+        let named = |words: [u32; 6]| owner_tid(words, 1, LockLayout::OwnerWord);
+        let word = WAITERS | 4711;
+        assert_eq!(named([0x8000, word, 0, 4711, 1, 0x90]), Some(4711), "robust and shared, of glibc");
+        assert_eq!(named([0x8000, word, 0, GLIBC_INCONSISTENT, 1, 0x90]), Some(4711), "taken over from a thread that ended");
+        assert_eq!(named([0x8000, word, 0, 9, 1, 0x90]), None, "of another thread");
+        assert_eq!(named([1, word, 20, 0, 0, 0]), Some(4711), "recursive, of musl");
+        assert_eq!(named([0x84, word, 1, 0, 0, 0]), Some(4711), "robust and shared, of musl");
+        assert_eq!(named([0, WAITERS | 16, 20, 0, 0, 0]), None, "a plain one of musl: EBUSY");
+        assert_eq!(named([0, WAITERS | 3, 0, 0, 0, 0]), None, "an internal lock of musl: the number of threads");
+    }
+
+    #[test]
+    fn memory_that_is_not_mapped_names_no_thread() {
+        assert_eq!(read_owner_tid(std::process::id(), 8, LockLayout::PriorityInheritance), None);
+        assert_eq!(read_owner_tid(std::process::id(), 0, LockLayout::OwnerWord), None);
+    }
+}
