@@ -5,6 +5,7 @@
 
 pub mod files;
 pub mod memory;
+pub mod wait_channel;
 
 use crate::ids::CgroupVersion;
 use crate::kernel::fields::parse_prefixed_hexadecimal;

@@ -33,7 +33,7 @@ pub const MONITORING_CAPABILITIES: [Capability; 5] = [
 
 /// CAP_SYS_ADMIN stays permitted and is not effective: only a thread that enters the network namespace of a container makes it
 /// effective for itself, and ends after it has opened its sockets (`kernel::network::namespaces`), and the sampling thread while it
-/// opens the stack files of stuck threads (`kernel::stacks`), and `probe query` while it attaches to functions of a server. It gives no right that root did not
+/// opens the stack files of stuck threads (`kernel::stacks`; where wchan says nothing, of all, `kernel::task::wait_channel`), and `probe query` while it attaches to functions of a server. It gives no right that root did not
 /// have with CAP_SYS_PTRACE, which controls any process. The unit does not grant it.
 const NAMESPACE_CAPABILITY: Capability = 21;
 

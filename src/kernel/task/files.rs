@@ -16,6 +16,8 @@ use nix::sys::uio::pread;
 
 use crate::kernel::mounts;
 use crate::kernel::root::{Root, absent_from_io_error};
+use crate::kernel::sys_admin::with_sys_admin;
+use crate::kernel::task::wait_channel::WaitChannelFile;
 use crate::sample::{Absent, Reading};
 
 /// Larger than all files with a bounded size; cmdline is cut to it.
@@ -42,7 +44,7 @@ static OPEN_DESCRIPTORS: AtomicUsize = AtomicUsize::new(0);
 pub enum ThreadFile {
     Schedstat,
     Stat,
-    Wchan,
+    WaitChannel,
     Syscall,
 }
 
@@ -95,6 +97,7 @@ pub struct TaskFiles {
     max_open: usize,
     /// Whether a FUSE file system was mounted at the start: threads wait for it in state S.
     pub has_fuse_mounts: bool,
+    pub wait_channel_file: WaitChannelFile,
 }
 
 impl TaskFiles {
@@ -103,7 +106,9 @@ impl TaskFiles {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let proc = Dir::open(&root.path("proc"), flags, Mode::empty()).map_err(absent_from_errno)?;
         let (buffer, has_user_file_systems) = (Box::new([0; BUFFER_BYTES]), mounts::has_fuse_mounts(root));
-        Ok(TaskFiles { proc, buffer, max_open: raise_descriptor_limit(), has_fuse_mounts: has_user_file_systems })
+        let wait_channel_file = WaitChannelFile::detect(root);
+        let max_open = raise_descriptor_limit();
+        Ok(TaskFiles { proc, buffer, max_open, has_fuse_mounts: has_user_file_systems, wait_channel_file })
     }
 
     /// Lists the pids in /proc into `pids`, sorted.
@@ -137,10 +142,13 @@ impl TaskFiles {
         let name = match file {
             ThreadFile::Schedstat => "schedstat",
             ThreadFile::Stat => "stat",
-            ThreadFile::Wchan => "wchan",
+            ThreadFile::WaitChannel => self.wait_channel_file.name(),
             ThreadFile::Syscall => "syscall",
         };
         let slot = kept.0.get_mut(file as usize).ok_or(Absent::NotRead)?;
+        if (file, self.wait_channel_file) == (ThreadFile::WaitChannel, WaitChannelFile::Stack) {
+            return with_sys_admin(|| self.read(slot, keep, format_args!("{pid}/task/{tid}/{name}")))?;
+        }
         // For the leader /proc/PID has the same files, except stat, with a shorter path to look up.
         if pid == tid && file != ThreadFile::Stat {
             return self.read(slot, keep, format_args!("{pid}/{name}"));
@@ -161,6 +169,19 @@ impl TaskFiles {
     /// Reads at most 4 KiB of a file that is read seldom.
     pub fn read_once(&mut self, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
         self.read(&mut None, false, path)
+    }
+
+    /// The wait channel of a task: `0` if it does not sleep, empty if it is hidden.
+    pub fn read_wait_channel(&mut self, pid: u32, tid: u32) -> Reading<&[u8]> {
+        let file = self.wait_channel_file;
+        match file {
+            WaitChannelFile::Unavailable => Err(Absent::NoSuchFile),
+            WaitChannelFile::Wchan => Ok(file.symbol(self.read_once(format_args!("{pid}/task/{tid}/wchan"))?)),
+            WaitChannelFile::Stack => {
+                let text = with_sys_admin(|| self.read_once(format_args!("{pid}/task/{tid}/stack")))??;
+                Ok(file.symbol(text))
+            }
+        }
     }
 
     /// The target of a link in /proc/PID. The kernel formats it from memory, without access to the file system of the target.

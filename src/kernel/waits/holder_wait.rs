@@ -3,10 +3,9 @@
 use crate::ids::TaskId;
 use crate::kernel::task;
 use crate::kernel::task::files::TaskFiles;
-use crate::sample::Name;
 use crate::sample::task::TaskState;
 use crate::sample::waits::BlockedWait;
-use crate::sample::waits::class::strip_compiler_suffix;
+use crate::sample::{Absent, Name};
 
 /// Stat, and of a thread that sleeps wchan and syscall. `None` if it ended, or moved on while it was read. `group`: of the threads that
 /// wait for it.
@@ -16,9 +15,12 @@ pub fn read_holder_wait(files: &mut TaskFiles, pid: u32, tid: u32, group: u16) -
     let (state, start_ticks, comm) = (stat.state, stat.start_ticks, Name::from(stat.comm));
     let (mut wchan, mut syscall) = (None, None);
     if matches!(state, TaskState::Sleeping | TaskState::Blocked) {
-        match strip_compiler_suffix(files.read_once(format_args!("{pid}/task/{tid}/wchan")).ok()?.trim_ascii()) {
-            b"0" | b"" => return None,
-            symbol => wchan = Some(Name::from(symbol)),
+        match files.read_wait_channel(pid, tid) {
+            Ok(b"0" | b"") => return None,
+            Ok(symbol) => wchan = Some(Name::from(symbol)),
+            // Its system call says something.
+            Err(Absent::NoSuchFile) => {}
+            Err(_) => return None,
         }
         syscall = task::parse_syscall(files.read_once(format_args!("{pid}/task/{tid}/syscall")).ok()?).ok();
     }

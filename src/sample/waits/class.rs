@@ -113,7 +113,11 @@ impl WaitClass {
             TaskState::Zombie | TaskState::Dead | TaskState::Idle | TaskState::Other => return Some(WaitClass::Other),
             TaskState::Sleeping | TaskState::Blocked => {}
         }
-        let Some(channel) = channel else { return Some(WaitClass::Hidden) };
+        let Some(channel) = channel else {
+            // Of a call in D it is not known whether it waits for the disk, but of these.
+            let call = call.filter(|call| state == TaskState::Sleeping || call.is_fsync_family());
+            return Some(call.map_or(WaitClass::Hidden, |call| class_by_syscall(call, state)));
+        };
         // First, because names of such functions begin like those of sockets, of the disk or of ptrace (inet_rtm_newaddr, xfs_ilock).
         if state == TaskState::Blocked && KernelLock::of_function(strip_compiler_suffix(channel)).is_some() {
             return Some(WaitClass::Lock);

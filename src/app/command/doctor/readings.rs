@@ -3,6 +3,7 @@
 use super::remedies::{self, Remedies};
 use crate::kernel::Root;
 use crate::kernel::exits::OTHER_NETWORK_NAMESPACE;
+use crate::kernel::task::wait_channel::WaitChannelFile;
 use crate::report::formatting::{pluralize, printable};
 use crate::sample::exits::Exits;
 use crate::sample::{Absent, Host, Reading, Sample};
@@ -61,7 +62,12 @@ pub fn lines(root: &Root, host: &Host, sample: &Sample, remedies: Remedies) -> V
     );
     let hidden_files = |why: &str| hidden_if(!privilege.has_cap_sys_ptrace, why, remedies.sys_ptrace());
     let waits = hidden_files("other users' are hidden: figures of waits are lower bounds");
-    line("wait channels and system calls of all tasks", waits.or_else(|| denied_to_root(root, sample, remedies)));
+    let no_channels = (WaitChannelFile::detect(root) == WaitChannelFile::Unavailable).then(|| {
+        let why = "this kernel gives no wait channels (x86-64 before Linux 5.16): waits are known by system call alone";
+        (why.to_owned(), remedies.stacks().to_owned())
+    });
+    let waits = no_channels.or(waits).or_else(|| denied_to_root(root, sample, remedies));
+    line("wait channels and system calls of all tasks", waits);
     line(
         "kernel stacks of stuck threads (/proc/PID/stack)",
         match sample.stacks {

@@ -7,6 +7,7 @@ use super::super::thread::{KnownThread, ThreadChange};
 use super::{ActiveProcess, FactsState, HiddenThreads, KnownProcess, ProcessChange, ProcessState, Reread};
 use crate::kernel::task;
 use crate::kernel::task::files::{ProcessFile, TaskDescriptors};
+use crate::kernel::task::wait_channel::WaitChannelFile;
 use crate::sample::task::{Process, TaskState, Thread};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
@@ -205,6 +206,7 @@ impl KnownProcess {
     /// After a reading for a sample: which threads are hot, hidden, and may change without running.
     fn update_thread_sets(&mut self, active: &mut ActiveProcess, context: &ScanContext) {
         let (user, may_read_waits) = (!self.sampled.kernel_thread, context.can_inspect_tasks_of(self.sampled.uid));
+        let has_no_wait_channels = context.files.wait_channel_file == WaitChannelFile::Unavailable;
         let mut hidden = HiddenThreads::default();
         active.hot.clear();
         for (index, thread) in active.threads.iter().enumerate() {
@@ -215,7 +217,8 @@ impl KnownProcess {
                 active.hot.push(index);
             }
             let waits = matches!(thread.state, TaskState::Sleeping | TaskState::Blocked);
-            let hides_wait = user && waits && (!may_read_waits || thread.wait.wchan == Err(Absent::Hidden));
+            let is_unknown = thread.wait.wchan == Err(Absent::Hidden) || has_no_wait_channels;
+            let hides_wait = user && waits && (!may_read_waits || is_unknown);
             hidden.wait_channels += u32::from(hides_wait);
             hidden.schedstats += u32::from(thread.schedstat.is_none());
         }

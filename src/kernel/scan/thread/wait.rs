@@ -1,4 +1,4 @@
-//! Reads what a thread waits in: /proc/PID/task/TID/wchan and, if that is not enough, syscall. `kernel/waits` counts the result in
+//! Reads what a thread waits in: its wait channel (`task::wait_channel`) and, if that is not enough, syscall. `kernel/waits` counts the result in
 //! each sub-sample.
 
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use super::{KnownThread, ReadOptions};
 use crate::kernel::scan::ScanContext;
 use crate::kernel::task;
 use crate::kernel::task::files::ThreadFile;
+use crate::kernel::task::wait_channel::WaitChannelFile;
 use crate::sample::task::{RawSyscall, TaskState, WaitState};
-use crate::sample::waits::class::strip_compiler_suffix;
 use crate::sample::waits::{Syscall, WaitClass};
 use crate::sample::{Absent, Name, Reading};
 
@@ -105,7 +105,7 @@ impl KnownThread {
         let alone = channel.as_ref().ok().and_then(|name| WaitClass::classify(self.state, Some(name.as_bytes()), None));
         let call_tells = self.state == TaskState::Blocked
             || matches!(alone, Some(WaitClass::Futex | WaitClass::Lock | WaitClass::Disk | WaitClass::Other));
-        let doubtful = channel == Err(Absent::Vanished);
+        let doubtful = matches!(channel, Err(Absent::Vanished | Absent::NoSuchFile));
         self.has_timeout = false;
         let call = if options.kernel_thread || !(call_tells || doubtful) {
             Err(Absent::NotRead)
@@ -132,8 +132,13 @@ impl KnownThread {
         if !permitted && !options.for_sample {
             return Err(Absent::Hidden);
         }
-        let text = context.files.read_thread_file(options.pid, self.tid, ThreadFile::Wchan, &mut self.descriptors, keep)?;
-        let symbol = strip_compiler_suffix(text.trim_ascii());
+        let file = context.files.wait_channel_file;
+        if file == WaitChannelFile::Unavailable {
+            return Err(if permitted { Absent::NoSuchFile } else { Absent::Hidden });
+        }
+        let descriptors = &mut self.descriptors;
+        let symbol =
+            file.symbol(context.files.read_thread_file(options.pid, self.tid, ThreadFile::WaitChannel, descriptors, keep)?);
         match symbol {
             b"" => Err(Absent::Hidden),
             b"0" if permitted => Err(Absent::Vanished),
