@@ -79,8 +79,7 @@ const NIC_COLUMNS: [Spec; 10] = [
     Spec::text("speed", 0, |line, cell| {
         let nics = line.evaluation.interval.newer.nics.as_ref().ok();
         // On its own screen an interface has a line for the shaper.
-        if let Some(shaper) = Shaper::new(&line.evaluation.interval, line.nic).filter(|_| line.state.screen == Screen::Overview)
-        {
+        if let Some(shaper) = Shaper::new(line.evaluation, line.nic).filter(|_| line.state.screen == Screen::Overview) {
             cell.line(shaper.words(line.evaluation, line.nic));
         } else if let Some(nic) = nics.and_then(|nics| nics.get(line.nic.index)) {
             cell.text(speed(line.nic, &nic.facts), StyleRole::Dim);
@@ -181,7 +180,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let rows = visible.iter().flat_map(|visible| {
         let nic = if let Row::Nic(at) = visible.row { interval.network.nics.get(at) } else { None };
         let figures = nic.map(|nic| table.row(|fill, cell| fill(&NicLine { state, evaluation, nic }, cell)));
-        let qdisc = nic.filter(|nic| has_qdisc_activity(nic)).and_then(|nic| qdisc_line(interval, nic, width));
+        let qdisc = nic.filter(|nic| has_qdisc_activity(nic)).and_then(|nic| qdisc_line(evaluation, nic, width));
         let lines = figures.into_iter().chain(qdisc.map(TableRow::line)).take(usize::from(visible.height));
         lines.map(|line| line.selected(visible.selected))
     });
