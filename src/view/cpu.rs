@@ -89,7 +89,8 @@ const TOP_THREAD: Spec = Spec::text("top thread", 0, |line, cell| {
             StyleRole::Plain,
         );
     }
-});
+})
+.key("top_thread");
 
 const CPU_COLUMNS: [Spec; 11] = [
     NUMBER,
@@ -140,11 +141,11 @@ impl CpuLine<'_> {
 /// The table of CPUs for a width; beside the pane of cores, which has the same over time, without history.
 fn table(state: &State, width: u16, has_history: bool) -> Columns<fn(&CpuLine, CellContent)> {
     let columns = if width >= 150 { WIDE_CPU_COLUMNS.as_slice() } else { &CPU_COLUMNS };
-    let is_shown = |spec: &&Spec| has_history || spec.heading != HISTORY.heading;
+    let is_shown = |spec: &&Spec| has_history || spec.key != HISTORY.key;
     let mut columns: Vec<Spec> = columns.iter().filter(is_shown).copied().collect();
     // On a wide terminal it is shown by itself where the kernel reports it.
     let is_known = state.current().is_some_and(|shown| !shown.interval.newer.cpu_frequencies.is_empty());
-    for frequency in columns.iter_mut().filter(|spec| spec.heading == FREQUENCY.heading) {
+    for frequency in columns.iter_mut().filter(|spec| spec.is_figure(&figures::FREQUENCY_MHZ)) {
         frequency.hidden_by_default = width < 150 || !is_known;
     }
     Columns::chosen(state, &columns, width)

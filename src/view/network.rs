@@ -89,19 +89,23 @@ const NIC_COLUMNS: [Spec; 10] = [
 ];
 
 const IN: Spec =
-    Spec::graph("in", 0, |line, cell| line.history(cell, StyleRole::User, &GraphFigure::Received(line.nic.id.clone())));
+    Spec::graph("in", 0, |line, cell| line.history(cell, StyleRole::User, &GraphFigure::Received(line.nic.id.clone())))
+        .key("received_history");
 const OUT: Spec =
-    Spec::graph("out", 0, |line, cell| line.history(cell, StyleRole::System, &GraphFigure::Sent(line.nic.id.clone())));
+    Spec::graph("out", 0, |line, cell| line.history(cell, StyleRole::System, &GraphFigure::Sent(line.nic.id.clone())))
+        .key("sent_history");
 
 /// Since the interface was created.
 const RECEIVED_TOTAL: Spec =
     Spec::figure(&figures::RECEIVED_TOTAL_BYTES, 9, |line, cell| line.bytes(cell, &figures::RECEIVED_TOTAL_BYTES));
 const SENT_TOTAL: Spec = Spec::figure(&figures::SENT_TOTAL_BYTES, 9, |line, cell| line.bytes(cell, &figures::SENT_TOTAL_BYTES));
 /// The largest rates that are known.
-const RECEIVED_PEAK: Spec =
-    Spec::text("in peak", 8, |line, cell| line.peak(cell, &GraphFigure::Received(line.nic.id.clone()))).right_aligned();
-const SENT_PEAK: Spec =
-    Spec::text("out peak", 8, |line, cell| line.peak(cell, &GraphFigure::Sent(line.nic.id.clone()))).right_aligned();
+const RECEIVED_PEAK: Spec = Spec::text("in peak", 8, |line, cell| line.peak(cell, &GraphFigure::Received(line.nic.id.clone())))
+    .right_aligned()
+    .key("received_peak");
+const SENT_PEAK: Spec = Spec::text("out peak", 8, |line, cell| line.peak(cell, &GraphFigure::Sent(line.nic.id.clone())))
+    .right_aligned()
+    .key("sent_peak");
 
 impl NicLine<'_> {
     fn bytes(&self, cell: CellContent, figure: &Column<NicSpan>) {
