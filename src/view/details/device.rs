@@ -7,6 +7,7 @@ use crate::baseline::RequestStatus;
 use crate::baseline::request_latencies::MIN_TAIL_REQUESTS;
 use crate::findings::{Evaluation, Subject};
 use crate::ids::{CpuId, DiskId, NicId};
+use crate::interval::cpu_accounting::MIN_DIFFERENCE_CPUS;
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::safe;
 use crate::sample::Name;
@@ -303,7 +304,7 @@ pub fn cpu(state: &State, evaluation: &Evaluation, id: CpuId, page: &mut Page) {
     }
     // Errors of the tick accounting, from the run time of the threads.
     for (word, share) in [("counted twice", shares.excess), ("hidden from tick", span.hidden)] {
-        if share >= 0.05 {
+        if share >= MIN_DIFFERENCE_CPUS {
             page.labelled(word, safe!("{:>5}%", format_number(share * 100.0, 5)));
         }
     }

@@ -5,6 +5,7 @@ use crate::figures::thread::{self, ThreadRow};
 use crate::figures::{Column, FigureInput};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
+use crate::interval::process_groups::MIN_PROCESS_ACTIVITY;
 use crate::interval::task::{Microstates, ProcessSpan};
 use crate::safe;
 use crate::sample::task::{Process, TaskState, Tasks, Thread};
@@ -352,7 +353,7 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&TaskLine, CellContent)> {
 
 /// What an active process waits on.
 fn process_activity(interval: &Interval, process: &Process, span: &ProcessSpan, cells: u16) -> Option<SafeText> {
-    let task = span.top_thread.filter(|_| span.states.non_sleep() >= 0.0005)?;
+    let task = span.top_thread.filter(|_| span.states.non_sleep() >= MIN_PROCESS_ACTIVITY)?;
     let group = interval.idle_blocked.iter().flat_map(|idle| &idle.groups).find(|group| group.group == process.group());
     // Its group waits for one member in I/O: the wait chain explains more than its own wait channel.
     let group = group.filter(|group| group.behind_lock() >= 0.5 && span.states.lock > 0.5);
