@@ -62,6 +62,11 @@ impl PerSecond {
     pub fn between(newer: Option<Counter>, older: Option<Counter>, seconds: f64) -> Option<PerSecond> {
         PerSecond::over(delta(newer, older)?, seconds)
     }
+
+    /// Bytes per second in Mbit/s.
+    pub fn megabits(self) -> f64 {
+        self.0 * 8.0 / 1e6
+    }
 }
 
 /// An amount of memory or storage, in bytes.

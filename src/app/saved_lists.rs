@@ -193,8 +193,9 @@ mod tests {
         let path = directory.path().join("lists.toml");
         assert_eq!(read(&path), None, "no file");
         for task_rows in [TaskRows::default(), TaskRows::Cgroups(TaskList::TreeWithThreads)] {
-            let hidden_columns: ColumnChoices = [("disk".to_owned(), ["×base".to_owned(), "op".to_owned()].into())].into();
-            let shown_columns: ColumnChoices = [("tasks".to_owned(), ["PRI".to_owned()].into())].into();
+            let hidden_columns: ColumnChoices =
+                [("disk".to_owned(), ["baseline_multiple".to_owned(), "operation".to_owned()].into())].into();
+            let shown_columns: ColumnChoices = [("tasks".to_owned(), ["priority".to_owned()].into())].into();
             let hidden_panes: HiddenPanes = [("overview".to_owned(), ["network".to_owned()].into())].into();
             let theme = Some("dark".to_owned());
             let saved = SavedLists { task_rows, theme, hidden_columns, shown_columns, hidden_panes };

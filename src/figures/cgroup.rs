@@ -51,11 +51,16 @@ columns! {
         "major page faults; read only near its limit",
         |_, group| group.major_faults.into()).hidden_by_default();
     OOM_KILLS = Figure::new("oom", "oom_kills", Unit::Count, "OOM kills in the interval", |_, group| group.oom_kills.into());
-    PSI_CPU_SOME_RATIO = pressure_column("%cpu-some", "psi_cpu_some_ratio", |_, group| group.pressure.cpu_some.into());
-    PSI_IO_SOME_RATIO = pressure_column("%io-some", "psi_io_some_ratio", |_, group| group.pressure.io_some.into());
-    PSI_IO_FULL_RATIO = pressure_column("%io-full", "psi_io_full_ratio", |_, group| group.pressure.io_full.into());
-    PSI_MEMORY_SOME_RATIO = pressure_column("%mem-some", "psi_memory_some_ratio", |_, group| group.pressure.memory_some.into());
-    PSI_MEMORY_FULL_RATIO = pressure_column("%mem-full", "psi_memory_full_ratio", |_, group| group.pressure.memory_full.into());
+    PSI_CPU_SOME_RATIO = pressure_column("%cpu-some", "psi_cpu_some_ratio",
+        "some of its tasks waited for a CPU; cgroup v2", |_, group| group.pressure.cpu_some.into());
+    PSI_IO_SOME_RATIO = pressure_column("%io-some", "psi_io_some_ratio",
+        "some of its tasks waited for I/O; cgroup v2", |_, group| group.pressure.io_some.into());
+    PSI_IO_FULL_RATIO = pressure_column("%io-full", "psi_io_full_ratio",
+        "all of its tasks that were not idle waited for I/O; cgroup v2", |_, group| group.pressure.io_full.into());
+    PSI_MEMORY_SOME_RATIO = pressure_column("%mem-some", "psi_memory_some_ratio",
+        "some of its tasks waited for memory; cgroup v2", |_, group| group.pressure.memory_some.into());
+    PSI_MEMORY_FULL_RATIO = pressure_column("%mem-full", "psi_memory_full_ratio",
+        "all of its tasks that were not idle waited for memory; cgroup v2", |_, group| group.pressure.memory_full.into());
     PSI_CPU_SOME_10S_RATIO = average_column("%cpu-some10", "psi_cpu_some_10s_ratio",
         |_, group| average(group.pressure_averages.cpu_some, |line| line.avg10));
     PSI_CPU_SOME_60S_RATIO = average_column("%cpu-some60", "psi_cpu_some_60s_ratio",
@@ -134,6 +139,11 @@ fn io_limit_used(input: &FigureInput, group: &CgroupSpan) -> Option<f64> {
 }
 
 /// Pressure of the group's own tasks; v2.
-const fn pressure_column(name: &'static str, json: &'static str, read: fn(&FigureInput, &CgroupSpan) -> Cell) -> Figure {
-    Figure::new(name, json, Unit::Percent, "its tasks were stalled; cgroup v2", read).time_share().hidden_by_default()
+const fn pressure_column(
+    name: &'static str,
+    json: &'static str,
+    meaning: &'static str,
+    read: fn(&FigureInput, &CgroupSpan) -> Cell,
+) -> Figure {
+    Figure::new(name, json, Unit::Percent, meaning, read).time_share().hidden_by_default()
 }

@@ -3,7 +3,7 @@
 use super::{Bound, Cell, Column, ColumnSet, FigureInput, Precision, TypedTable, Unit, cpu_capacity};
 use crate::findings::Kind;
 use crate::interval::Interval;
-use crate::interval::cpu::{CpuShares, CpuSpan};
+use crate::interval::cpu::{CpuShares, CpuSpan, CpuUsage};
 use crate::interval::memory::MemorySpan;
 use crate::interval::task::TaskCounts;
 use crate::units::PerSecond;
@@ -106,6 +106,18 @@ columns! {
     GUEST_RATIO = time_share_column("gu", "guest_ratio", "the part of us that ran guests",
         |_, interval| cpu_share(interval, |total| total.guest + total.guest_nice));
 }
+
+/// Only metrics have it, as the next one.
+pub static BUSIEST_CPU_RATIO: Figure =
+    Figure::new("maxcpu", "busiest_cpu_ratio", Unit::Percent, "use of the busiest CPU", |_, interval| {
+        interval.cpu.iter().flat_map(|cpu| &cpu.cpus).map(CpuUsage::busy).max_by(f64::total_cmp).into()
+    });
+
+pub static BUSIEST_THREAD_RATIO: Figure =
+    Figure::new("maxthr", "busiest_thread_ratio", Unit::PercentOfCpu, "use of a CPU by the busiest thread", |_, interval| {
+        let threads = interval.tasks.iter().flat_map(|tasks| &tasks.threads);
+        threads.filter_map(|thread| Some(thread.cpu?.0)).max_by(f64::total_cmp).into()
+    });
 
 const fn time_share_column(
     name: &'static str,

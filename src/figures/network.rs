@@ -1,8 +1,10 @@
 //! `nic`: the columns of nicstat by direction, with errors, drops and the backlog of the queueing discipline.
 
-use super::{Cell, Column, Precision, TypedTable, Unit, unit_capacity};
+use super::{Cell, Column, FigureInput, Precision, TypedTable, Unit, unit_capacity};
 use crate::findings::namespace_owner;
 use crate::interval::network::NicSpan;
+use crate::sample::network::Nic;
+use crate::units::Counter;
 
 type Figure = Column<NicSpan>;
 
@@ -68,7 +70,7 @@ columns! {
         |_, nic| nic.collisions.into()).hidden_by_default();
     QDISC_BACKLOG_BYTES = Figure::new("qBacklog", "qdisc_backlog_bytes", Unit::Kilobytes,
         "waiting in the queueing discipline at the end",
-        |_, nic| nic.qdisc.as_ref().map(|qdisc| qdisc.backlog_bytes).into()).hidden_by_default();
+        |_, nic| nic.qdisc.as_ref().map(|qdisc| qdisc.backlog_bytes).into()).hidden_by_default().heading("backlog");
     QDISC_DROPPED_PER_SECOND = Figure::new("qDrop", "qdisc_dropped_per_second", Unit::PerSecond,
         "dropped by the queueing discipline",
         |_, nic| nic.qdisc.as_ref().map_or(Cell::Unknown, |qdisc| qdisc.dropped.into())).hidden_by_default();
@@ -78,4 +80,49 @@ columns! {
     NETWORK_NAMESPACE = Figure::text("netns", "network_namespace",
         "whose network namespace it is in: a container, or a process; none: that of stalltop",
         |input, nic| nic.namespace.and_then(|inode| namespace_owner(input.interval, inode)).as_deref().into());
+}
+
+/// The kind of its root queueing discipline; only the screens show it, as the counters that follow, since the interface was created.
+pub static QDISC: Figure =
+    Figure::text("qdisc", "qdisc", "its queueing discipline", |_, nic| nic.qdisc.as_ref().map(|qdisc| &qdisc.kind).into());
+pub static QDISC_DROPPED_TOTAL: Figure =
+    Figure::new("q drop", "qdisc_dropped_total", Unit::Count, "dropped by the queueing discipline", |input, nic| {
+        since_creation(input, nic, |nic| Some(nic.qdisc.as_ref()?.dropped))
+    });
+pub static QDISC_OVERLIMITS_TOTAL: Figure = Figure::new(
+    "overlimits",
+    "qdisc_overlimits_total",
+    Unit::Count,
+    "times the queueing discipline exceeded its limit",
+    |input, nic| since_creation(input, nic, |nic| Some(nic.qdisc.as_ref()?.overlimits)),
+);
+pub static RECEIVE_DROPS_TOTAL: Figure =
+    Figure::new("rx drop", "receive_drops_total", Unit::Count, "received packets dropped", |input, nic| {
+        since_creation(input, nic, |nic| Some(nic.rx.dropped))
+    });
+pub static SEND_DROPS_TOTAL: Figure =
+    Figure::new("tx drop", "send_drops_total", Unit::Count, "packets dropped before they were sent", |input, nic| {
+        since_creation(input, nic, |nic| Some(nic.tx.dropped))
+    });
+pub static RECEIVE_ERRORS_TOTAL: Figure =
+    Figure::new("rx err", "receive_errors_total", Unit::Count, "receive errors", |input, nic| {
+        since_creation(input, nic, |nic| Some(nic.rx.errors))
+    });
+pub static SEND_ERRORS_TOTAL: Figure = Figure::new("tx err", "send_errors_total", Unit::Count, "send errors", |input, nic| {
+    since_creation(input, nic, |nic| Some(nic.tx.errors))
+});
+pub static RECEIVE_MISSED_TOTAL: Figure = Figure::new(
+    "missed",
+    "receive_missed_total",
+    Unit::Count,
+    "received packets for which the device had no room",
+    |input, nic| since_creation(input, nic, |nic| nic.rx_missed),
+);
+pub static CARRIER_LOSSES_TOTAL: Figure =
+    Figure::new("carrier", "carrier_losses_total", Unit::Count, "losses of the carrier", |input, nic| {
+        since_creation(input, nic, |nic| Some(nic.carrier_losses))
+    });
+
+fn since_creation(input: &FigureInput, nic: &NicSpan, counter: fn(&Nic) -> Option<Counter>) -> Cell {
+    input.interval.nic(nic).and_then(counter).map(|counter| counter.0).into()
 }

@@ -4,7 +4,6 @@ use crate::findings::network_scope::NetworkScope;
 use crate::findings::thresholds::Thresholds;
 use crate::ids::NicId;
 use crate::interval::network::NicSpan;
-use crate::units::PerSecond;
 
 /// Whether the interface lost packets at the rate and share of a finding.
 pub fn is_dropping(nic: &NicSpan, thresholds: &Thresholds) -> bool {
@@ -25,12 +24,11 @@ pub fn damaged_packets(nic: &NicSpan, thresholds: &Thresholds) -> Option<(f64, f
 /// Whether the queueing discipline has a backlog while it drops or delays packets. Drops at the rate and share of a finding
 /// count as a backlog: paced senders let the queue run empty between samples.
 pub fn is_backlogged(nic: &NicSpan, thresholds: &Thresholds) -> bool {
-    let grew = |rate: Option<PerSecond>| rate.is_some_and(|rate| rate.0 > 0.0);
     nic.qdisc.as_ref().is_some_and(|qdisc| {
         let dropped = qdisc.dropped.map_or(0.0, |rate| rate.0);
         let offered = nic.tx.packets.0 + dropped;
         let full = dropped >= thresholds.nic_saturation_per_second && dropped >= offered * thresholds.nic_saturation_ratio;
-        full || qdisc.backlog_packets > 0 && (grew(qdisc.dropped) || grew(qdisc.overlimits))
+        full || qdisc.is_backlogged()
     })
 }
 

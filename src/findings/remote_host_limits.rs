@@ -124,8 +124,6 @@ fn local_shaper(interval: &Interval, remote_host: &RemoteHostSpan) -> Option<Lim
     let qdisc = span.qdisc.as_ref()?;
     let rate = |rate: Option<crate::units::PerSecond>| rate.map_or(0.0, |rate| rate.0);
     let (held, dropped, sent) = (rate(qdisc.overlimits), rate(qdisc.dropped), span.tx.packets.0);
-    let nics = interval.newer.nics.as_deref().ok()?;
-    let kind = nics.iter().find(|nic| nic.id == span.id)?.qdisc.as_ref()?.kind.clone();
     let limits = sent > 0.0 && (held >= sent * MIN_OVERLIMITS_SHARE || (dropped >= 1.0 && dropped >= sent * MIN_DROPPED_SHARE));
-    limits.then(|| LimitedBy::LocalShaper { nic: span.id.name.clone(), kind, overlimits: held, dropped })
+    limits.then(|| LimitedBy::LocalShaper { nic: span.id.name.clone(), kind: qdisc.kind.clone(), overlimits: held, dropped })
 }

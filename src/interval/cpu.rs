@@ -8,7 +8,7 @@ use crate::interval::task::TaskSpan;
 use crate::sample::{Host, Sample};
 use crate::units::PerSecond;
 use usage::shares;
-pub use usage::{CpuShares, CpuUsage};
+pub use usage::{CpuShares, CpuUsage, MIN_REPORTED_UNACCOUNTED, MIN_USED_SHARE};
 
 /// CPU use of the host and of each CPU.
 #[derive(Clone, Debug)]

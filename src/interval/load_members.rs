@@ -9,6 +9,9 @@ use crate::sample::task::TaskState;
 use crate::sample::waits::WaitClass;
 use crate::units::SmallSort;
 
+/// Threads of a group from which it has a row: with fewer it would come and go. docs/metrics.md, "Fixed thresholds".
+pub const MIN_LISTED_THREADS: f64 = 0.1;
+
 /// The threads of a group that count in the load average.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadMember {

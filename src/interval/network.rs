@@ -2,6 +2,7 @@
 //! "TCP and UDP".
 
 pub mod namespaces;
+mod qdisc;
 pub mod remote_hosts;
 pub mod softnet;
 
@@ -9,10 +10,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+pub use qdisc::QdiscSpan;
+
 use super::read_seconds;
 use crate::ids::NicId;
 use crate::sample::network::namespaces::NetworkNamespace;
-use crate::sample::network::{Direction, Duplex, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp, Udp6};
+use crate::sample::network::{Direction, Duplex, Nic, Protocols, Tcp, TcpExt, Udp, Udp6};
 use crate::sample::{Reading, Sample};
 use crate::units::{Counter, PerSecond, Ratio, delta};
 
@@ -42,6 +45,11 @@ impl Link {
     pub fn parse_named(text: &str) -> Option<(String, Link)> {
         let (name, link) = text.rsplit_once(':')?;
         Some((name.to_owned(), Link::parse(link)?))
+    }
+
+    /// Its speed in KB of 1024 bytes per second, the unit of `DirectionSpan::kilobytes`.
+    pub fn kilobytes(self) -> Option<f64> {
+        self.speed_mbps.map(|mbps| f64::from(mbps) * 1e6 / 8.0 / 1024.0)
     }
 }
 
@@ -112,19 +120,6 @@ pub struct DirectionSpan {
     pub dropped: Option<PerSecond>,
 }
 
-/// The root queueing discipline.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QdiscSpan {
-    pub backlog_bytes: u64,
-    pub backlog_packets: u64,
-    pub dropped: Option<PerSecond>,
-    pub overlimits: Option<PerSecond>,
-    /// Received packets that filters of the interface dropped (ingress, clsact); `None` without such
-    pub ingress_dropped: Option<PerSecond>,
-    /// Bytes per second to which the discipline limits the interface; `None` where it has no rate of its own
-    pub rate: Option<PerSecond>,
-}
-
 impl DirectionSpan {
     fn between(older: &Direction, newer: &Direction, seconds: f64) -> Option<DirectionSpan> {
         let bytes = newer.bytes.since(older.bytes)? as f64 / seconds;
@@ -182,21 +177,6 @@ impl NicSpan {
             Some(Duplex::Full) => Ratio(rx.0.max(tx.0)),
             _ => Ratio((rx.0 + tx.0).min(1.0)),
         });
-    }
-}
-
-impl QdiscSpan {
-    fn between(older: Option<&Qdisc>, newer: &Qdisc, seconds: f64) -> QdiscSpan {
-        let same = older.filter(|older| older.kind == newer.kind);
-        let rate = |field: fn(&Qdisc) -> Counter| PerSecond::between(Some(field(newer)), same.map(field), seconds);
-        QdiscSpan {
-            backlog_bytes: newer.backlog_bytes,
-            backlog_packets: newer.backlog_packets,
-            dropped: rate(|qdisc| qdisc.dropped),
-            overlimits: rate(|qdisc| qdisc.overlimits),
-            ingress_dropped: PerSecond::between(newer.ingress_dropped, same.and_then(|qdisc| qdisc.ingress_dropped), seconds),
-            rate: newer.rate_bytes_per_second.map(|rate| PerSecond(rate as f64)),
-        }
     }
 }
 

@@ -36,8 +36,8 @@ pub struct ProcessGroup<'a> {
 /// Minimum average number of active threads of a row; rows below it would come and go each second.
 const MIN_WEIGHT: f64 = 0.002;
 
-/// Processes with fewer active threads are skipped.
-const MIN_PROCESS_ACTIVITY: f64 = 0.0005;
+/// Processes with fewer active threads are skipped, and smaller parts of their time are not listed.
+pub const MIN_PROCESS_ACTIVITY: f64 = 0.0005;
 
 /// The active groups, most active first.
 pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {

@@ -22,7 +22,7 @@ use crate::sample::waits::{WaitClass, Waits};
 use crate::sample::{Host, Sample};
 use crate::units::{Counter, PerSecond, Ratio};
 pub use counts::TaskCounts;
-pub use microstates::Microstates;
+pub use microstates::{MIN_AWAKE_SHARE, Microstates};
 pub use process_totals::ProcessTotals;
 use process_totals::Visit;
 use read_times::ReadTimes;

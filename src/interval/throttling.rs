@@ -19,6 +19,9 @@ pub struct Throttling<'a> {
 /// Share of the time from which a process counts as throttled. docs/metrics.md, "Fixed thresholds".
 const MIN_THROTTLED_SHARE: f64 = 0.05;
 
+/// Throttled time, summed over CPUs, from which the CPU screen names the cgroup.
+pub const MIN_NAMED_THROTTLED: f64 = 0.01;
+
 /// The quota that throttled this process most, if one did for at least `MIN_THROTTLED_SHARE` of the time.
 pub fn throttling<'a>(interval: &'a Interval, process: &Process) -> Option<Throttling<'a>> {
     let throttled = interval.cgroups.iter().filter_map(|group| {

@@ -7,7 +7,7 @@ use super::key::Key;
 use super::screen::Screen;
 use super::{Overlay, State};
 
-/// Columns by the name of the screen; columns are named by their headings.
+/// Columns by the name of the screen; columns by their keys.
 pub type ColumnChoices = BTreeMap<String, BTreeSet<String>>;
 
 /// The columns that differ from what a screen shows by itself.
@@ -21,6 +21,8 @@ pub struct ChosenColumns {
 /// A column that can be shown or hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChoosableColumn {
+    /// Of the figure of the catalogue, if it is one
+    pub key: &'static str,
     pub heading: &'static str,
     pub hidden_by_default: bool,
 }
@@ -38,18 +40,18 @@ pub struct ColumnChooser {
 impl ChosenColumns {
     fn hides(&self, screen: Screen, column: ChoosableColumn) -> bool {
         let chosen = if column.hidden_by_default { &self.shown } else { &self.hidden };
-        let differs = chosen.get(screen.label()).is_some_and(|headings| headings.contains(column.heading));
+        let differs = chosen.get(screen.label()).is_some_and(|keys| keys.contains(column.key));
         differs != column.hidden_by_default
     }
 
     /// Shows or hides a column.
     fn toggle(&mut self, screen: Screen, column: ChoosableColumn) {
         let chosen = if column.hidden_by_default { &mut self.shown } else { &mut self.hidden };
-        let headings = chosen.entry(screen.label().to_owned()).or_default();
-        if !headings.remove(column.heading) {
-            headings.insert(column.heading.to_owned());
+        let keys = chosen.entry(screen.label().to_owned()).or_default();
+        if !keys.remove(column.key) {
+            keys.insert(column.key.to_owned());
         }
-        if headings.is_empty() {
+        if keys.is_empty() {
             chosen.remove(screen.label());
         }
     }

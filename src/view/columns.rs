@@ -18,6 +18,8 @@ use sideways::Sideways;
 /// A column of a table. `C` is the function that makes a cell.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnSpec<C> {
+    /// Its name among the columns of its table, and in the file of what was chosen
+    pub key: &'static str,
     pub heading: &'static str,
     /// 0: the remaining width (one column per table)
     pub width: u16,
@@ -33,15 +35,18 @@ pub struct ColumnSpec<C> {
 }
 
 impl<C: Copy> ColumnSpec<C> {
-    /// A figure of the catalogue, with its heading there; right-aligned, unless it is a name.
+    /// A figure of the catalogue, with its key and heading there; right-aligned, unless it is a name.
     pub const fn figure<T>(column: &'static Column<T>, width: u16, cell: C) -> ColumnSpec<C> {
         let right_aligned = !matches!(column.definition.unit, Unit::Name);
-        ColumnSpec { right_aligned, ..ColumnSpec::text(column.definition.heading, width, cell) }
+        let spec = ColumnSpec::text(column.definition.heading, width, cell).key(column.definition.key);
+        ColumnSpec { right_aligned, ..spec }
     }
 
-    /// What is no figure: a description, names below the title of the table. Left-aligned.
+    /// What is no figure: a description, names below the title of the table. Left-aligned. Its key is its heading, unless it has
+    /// another one.
     pub const fn text(heading: &'static str, width: u16, cell: C) -> ColumnSpec<C> {
         ColumnSpec {
+            key: heading,
             heading,
             width,
             right_aligned: false,
@@ -56,6 +61,15 @@ impl<C: Copy> ColumnSpec<C> {
     /// Values over time, or a bar.
     pub const fn graph(heading: &'static str, width: u16, cell: C) -> ColumnSpec<C> {
         ColumnSpec { is_graph: true, ..ColumnSpec::text(heading, width, cell) }
+    }
+
+    pub const fn key(self, key: &'static str) -> ColumnSpec<C> {
+        ColumnSpec { key, ..self }
+    }
+
+    /// Whether it is this figure of the catalogue.
+    pub fn is_figure<T>(&self, column: &Column<T>) -> bool {
+        self.key == column.definition.key
     }
 
     pub const fn right_aligned(self) -> ColumnSpec<C> {
@@ -75,7 +89,7 @@ impl<C: Copy> ColumnSpec<C> {
     }
 
     pub(super) fn choosable(&self) -> ChoosableColumn {
-        ChoosableColumn { heading: self.heading, hidden_by_default: self.hidden_by_default }
+        ChoosableColumn { key: self.key, heading: self.heading, hidden_by_default: self.hidden_by_default }
     }
 
     pub const fn width(self, width: u16) -> ColumnSpec<C> {
@@ -200,7 +214,7 @@ impl<C: Copy> Columns<C> {
     /// Without the columns that the user has hidden. The first one is always shown.
     pub fn chosen(state: &State, specs: &[ColumnSpec<C>], width: u16) -> Columns<C> {
         let is_choosable =
-            |spec: &ColumnSpec<C>| !spec.heading.is_empty() && specs.first().is_none_or(|first| first.heading != spec.heading);
+            |spec: &ColumnSpec<C>| !spec.heading.is_empty() && specs.first().is_none_or(|first| first.key != spec.key);
         let is_shown = |spec: &&ColumnSpec<C>| !is_choosable(spec) || !state.hides_column(spec.choosable());
         let shown: Vec<ColumnSpec<C>> = specs.iter().filter(is_shown).copied().collect();
         let choosable = specs.iter().filter(|spec| is_choosable(spec)).map(ColumnSpec::choosable).collect();

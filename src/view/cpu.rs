@@ -26,8 +26,9 @@ use crate::figures::cpu::{self as figures, CpuRow};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::cgroup_names::describe_cgroup;
-use crate::interval::cpu::{CpuSpan, CpuUsage};
-use crate::interval::short_lived::ShortLived;
+use crate::interval::cpu::{CpuSpan, CpuUsage, MIN_REPORTED_UNACCOUNTED, MIN_USED_SHARE};
+use crate::interval::short_lived::{MIN_SHOWN_CPUS, ShortLived};
+use crate::interval::throttling::MIN_NAMED_THROTTLED;
 use crate::safe;
 use crate::state::history::GraphFigure;
 use crate::state::layout::ScreenLayout;
@@ -89,7 +90,8 @@ const TOP_THREAD: Spec = Spec::text("top thread", 0, |line, cell| {
             StyleRole::Plain,
         );
     }
-});
+})
+.key("top_thread");
 
 const CPU_COLUMNS: [Spec; 11] = [
     NUMBER,
@@ -140,11 +142,11 @@ impl CpuLine<'_> {
 /// The table of CPUs for a width; beside the pane of cores, which has the same over time, without history.
 fn table(state: &State, width: u16, has_history: bool) -> Columns<fn(&CpuLine, CellContent)> {
     let columns = if width >= 150 { WIDE_CPU_COLUMNS.as_slice() } else { &CPU_COLUMNS };
-    let is_shown = |spec: &&Spec| has_history || spec.heading != HISTORY.heading;
+    let is_shown = |spec: &&Spec| has_history || spec.key != HISTORY.key;
     let mut columns: Vec<Spec> = columns.iter().filter(is_shown).copied().collect();
     // On a wide terminal it is shown by itself where the kernel reports it.
     let is_known = state.current().is_some_and(|shown| !shown.interval.newer.cpu_frequencies.is_empty());
-    for frequency in columns.iter_mut().filter(|spec| spec.heading == FREQUENCY.heading) {
+    for frequency in columns.iter_mut().filter(|spec| spec.is_figure(&figures::FREQUENCY_MHZ)) {
         frequency.hidden_by_default = width < 150 || !is_known;
     }
     Columns::chosen(state, &columns, width)
@@ -244,7 +246,7 @@ pub fn cpu_map_glyphs(cpus: &[CpuUsage], cells: usize, full: f64) -> impl Iterat
 pub fn busy_role(busy: f64, full: f64) -> StyleRole {
     match busy {
         busy if busy >= full => StyleRole::Warning,
-        some if some >= 0.05 => StyleRole::User,
+        some if some >= MIN_USED_SHARE => StyleRole::User,
         _ => StyleRole::Dim,
     }
 }
@@ -254,7 +256,7 @@ fn footer(interval: &Interval, span: &CpuSpan, pane: &mut Pane) {
     let short = interval.short_lived.as_ref();
     let hidden = interval.tasks.as_ref().is_some_and(|tasks| tasks.hidden_threads.is_some());
     pane.line(0, (cpu_accounting_line(span, hidden, short, usize::from(pane.width())), StyleRole::Dim));
-    let throttled = interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 >= 0.01));
+    let throttled = interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 >= MIN_NAMED_THROTTLED));
     let worst = throttled.max_by(|a, b| a.throttled.partial_cmp(&b.throttled).unwrap_or(std::cmp::Ordering::Equal));
     match worst {
         Some(group) => {
@@ -293,7 +295,7 @@ fn cpu_accounting_line(span: &CpuSpan, hidden: bool, short: Option<&ShortLived>,
             words += &more;
         }
     };
-    if span.total.unaccounted >= 0.02 {
+    if span.total.unaccounted >= MIN_REPORTED_UNACCOUNTED {
         add(format!("unaccounted {}%", format_number(span.total.unaccounted * 100.0, 4)));
     }
     let rate = |rate: Option<crate::units::PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
@@ -308,9 +310,9 @@ fn cpu_accounting_line(span: &CpuSpan, hidden: bool, short: Option<&ShortLived>,
     SafeText::sanitize(words)
 }
 
-/// CPU use of processes that ended between two samples, from 0.05 CPUs.
+/// CPU use of processes that ended between two samples.
 fn short_lived_line(short: &ShortLived) -> Option<SafeText> {
-    let cpus = short.cpus.filter(|&cpus| cpus >= 0.05)?;
+    let cpus = short.cpus.filter(|&cpus| cpus >= MIN_SHOWN_CPUS)?;
     let most = short.groups.first().map(|family| {
         let name = family.name.as_ref().map_or_else(|| safe!("children"), SafeText::from_name);
         let rate = family.rate.map(|rate| format!(" {}/s", format_number(rate.0, 4))).unwrap_or_default();

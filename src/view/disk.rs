@@ -46,7 +46,7 @@ type Spec = ColumnSpec<fn(&DiskLine, CellContent)>;
 
 const DISK_COLUMNS: [Spec; 11] = [
     Spec::text("DISK", 8, device_cell).sorted_by(SortColumn::NAME),
-    Spec::text("op", 2, operation_cell),
+    Spec::text("op", 2, operation_cell).key("operation"),
     Spec::figure(&disk_operation::OPERATIONS_PER_SECOND, 6, |line, cell| {
         line.operation_figure(cell, &disk_operation::OPERATIONS_PER_SECOND, 6, StyleRole::Plain);
     })
@@ -110,7 +110,8 @@ const HISTORY: Spec = Spec::graph("await, log", 0, |line, cell| {
         let width = cell.width.min(MAX_SPARKLINE_WIDTH);
         cell.glyphs(latency_glyphs(line.state, line.evaluation, (line.disk.id, operation), width));
     }
-});
+})
+.key("await_history");
 
 impl DiskLine<'_> {
     fn input(&self) -> FigureInput<'_> {
@@ -177,7 +178,7 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&DiskLine, CellContent)> {
     let is_known = |shown: &Evaluation| shown.interval.newer.block_io.is_ok();
     let has_p99 = state.current().is_some_and(is_known);
     if has_p99 {
-        let after_await = specs.iter().position(|spec| spec.heading == disk_operation::AWAIT_SECONDS.definition.heading);
+        let after_await = specs.iter().position(|spec| spec.is_figure(&disk_operation::AWAIT_SECONDS));
         specs.insert(after_await.map_or(0, |at| at + 1), P99);
     }
     if width >= 120 {

@@ -79,8 +79,7 @@ const NIC_COLUMNS: [Spec; 10] = [
     Spec::text("speed", 0, |line, cell| {
         let nics = line.evaluation.interval.newer.nics.as_ref().ok();
         // On its own screen an interface has a line for the shaper.
-        if let Some(shaper) = Shaper::new(&line.evaluation.interval, line.nic).filter(|_| line.state.screen == Screen::Overview)
-        {
+        if let Some(shaper) = Shaper::new(line.evaluation, line.nic).filter(|_| line.state.screen == Screen::Overview) {
             cell.line(shaper.words(line.evaluation, line.nic));
         } else if let Some(nic) = nics.and_then(|nics| nics.get(line.nic.index)) {
             cell.text(speed(line.nic, &nic.facts), StyleRole::Dim);
@@ -90,19 +89,23 @@ const NIC_COLUMNS: [Spec; 10] = [
 ];
 
 const IN: Spec =
-    Spec::graph("in", 0, |line, cell| line.history(cell, StyleRole::User, &GraphFigure::Received(line.nic.id.clone())));
+    Spec::graph("in", 0, |line, cell| line.history(cell, StyleRole::User, &GraphFigure::Received(line.nic.id.clone())))
+        .key("received_history");
 const OUT: Spec =
-    Spec::graph("out", 0, |line, cell| line.history(cell, StyleRole::System, &GraphFigure::Sent(line.nic.id.clone())));
+    Spec::graph("out", 0, |line, cell| line.history(cell, StyleRole::System, &GraphFigure::Sent(line.nic.id.clone())))
+        .key("sent_history");
 
 /// Since the interface was created.
 const RECEIVED_TOTAL: Spec =
     Spec::figure(&figures::RECEIVED_TOTAL_BYTES, 9, |line, cell| line.bytes(cell, &figures::RECEIVED_TOTAL_BYTES));
 const SENT_TOTAL: Spec = Spec::figure(&figures::SENT_TOTAL_BYTES, 9, |line, cell| line.bytes(cell, &figures::SENT_TOTAL_BYTES));
 /// The largest rates that are known.
-const RECEIVED_PEAK: Spec =
-    Spec::text("in peak", 8, |line, cell| line.peak(cell, &GraphFigure::Received(line.nic.id.clone()))).right_aligned();
-const SENT_PEAK: Spec =
-    Spec::text("out peak", 8, |line, cell| line.peak(cell, &GraphFigure::Sent(line.nic.id.clone()))).right_aligned();
+const RECEIVED_PEAK: Spec = Spec::text("in peak", 8, |line, cell| line.peak(cell, &GraphFigure::Received(line.nic.id.clone())))
+    .right_aligned()
+    .key("received_peak");
+const SENT_PEAK: Spec = Spec::text("out peak", 8, |line, cell| line.peak(cell, &GraphFigure::Sent(line.nic.id.clone())))
+    .right_aligned()
+    .key("sent_peak");
 
 impl NicLine<'_> {
     fn bytes(&self, cell: CellContent, figure: &Column<NicSpan>) {
@@ -181,7 +184,7 @@ fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane: &mu
     let rows = visible.iter().flat_map(|visible| {
         let nic = if let Row::Nic(at) = visible.row { interval.network.nics.get(at) } else { None };
         let figures = nic.map(|nic| table.row(|fill, cell| fill(&NicLine { state, evaluation, nic }, cell)));
-        let qdisc = nic.filter(|nic| has_qdisc_activity(nic)).and_then(|nic| qdisc_line(interval, nic, width));
+        let qdisc = nic.filter(|nic| has_qdisc_activity(nic)).and_then(|nic| qdisc_line(evaluation, nic, width));
         let lines = figures.into_iter().chain(qdisc.map(TableRow::line)).take(usize::from(visible.height));
         lines.map(|line| line.selected(visible.selected))
     });

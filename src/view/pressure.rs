@@ -11,6 +11,9 @@
 
 mod load;
 pub mod memory;
+pub mod resources;
+
+use resources::{RESOURCES, waiting};
 
 use super::ScreenView;
 use super::columns::{CellContent, ColumnSpec, Columns};
@@ -24,20 +27,11 @@ use super::text::{format_figure, format_optional};
 use super::theme::{StyleRole, severity_symbol};
 use super::time_cells::TimeCells;
 use super::widgets::area_graph::AreaGraph;
-use crate::figures::pressure::{
-    PSI_CPU_SOME_10S_RATIO, PSI_CPU_SOME_60S_RATIO, PSI_CPU_SOME_300S_RATIO, PSI_CPU_SOME_RATIO, PSI_IO_FULL_10S_RATIO,
-    PSI_IO_FULL_60S_RATIO, PSI_IO_FULL_300S_RATIO, PSI_IO_FULL_RATIO, PSI_IO_SOME_10S_RATIO, PSI_IO_SOME_60S_RATIO,
-    PSI_IO_SOME_300S_RATIO, PSI_IO_SOME_RATIO, PSI_IRQ_FULL_10S_RATIO, PSI_IRQ_FULL_60S_RATIO, PSI_IRQ_FULL_300S_RATIO,
-    PSI_IRQ_FULL_RATIO, PSI_MEMORY_FULL_10S_RATIO, PSI_MEMORY_FULL_60S_RATIO, PSI_MEMORY_FULL_300S_RATIO,
-    PSI_MEMORY_FULL_RATIO, PSI_MEMORY_SOME_10S_RATIO, PSI_MEMORY_SOME_60S_RATIO, PSI_MEMORY_SOME_300S_RATIO,
-    PSI_MEMORY_SOME_RATIO,
-};
 use crate::figures::{Column, FigureInput, cgroup};
 use crate::findings::{Evaluation, Finding, Subject};
 use crate::ids::CgroupId;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::cgroup_names::CgroupName;
-use crate::interval::pressure::PressureSpan;
 use crate::safe;
 use crate::state::history::{GraphFigure, MemoryShare, StalledOn};
 use crate::state::layout::ScreenLayout;
@@ -49,46 +43,6 @@ pub const SCREEN: ScreenView = ScreenView {
     draw,
     panes: &[host_pane, graphs_pane, memory::figures_pane, memory::graph_pane, load::pane, cgroups::pane, list_pane],
 };
-
-/// A resource with the figures of its lines `some` and `full`: of the interval, and the averages of 10, 60 and 300 s.
-struct Resource {
-    name: &'static str,
-    some: Option<[&'static Column<PressureSpan>; 4]>,
-    full: Option<[&'static Column<PressureSpan>; 4]>,
-}
-
-static RESOURCES: [Resource; 4] = [
-    Resource {
-        name: "cpu",
-        some: Some([&PSI_CPU_SOME_RATIO, &PSI_CPU_SOME_10S_RATIO, &PSI_CPU_SOME_60S_RATIO, &PSI_CPU_SOME_300S_RATIO]),
-        full: None,
-    },
-    Resource {
-        name: "io",
-        some: Some([&PSI_IO_SOME_RATIO, &PSI_IO_SOME_10S_RATIO, &PSI_IO_SOME_60S_RATIO, &PSI_IO_SOME_300S_RATIO]),
-        full: Some([&PSI_IO_FULL_RATIO, &PSI_IO_FULL_10S_RATIO, &PSI_IO_FULL_60S_RATIO, &PSI_IO_FULL_300S_RATIO]),
-    },
-    Resource {
-        name: "memory",
-        some: Some([
-            &PSI_MEMORY_SOME_RATIO,
-            &PSI_MEMORY_SOME_10S_RATIO,
-            &PSI_MEMORY_SOME_60S_RATIO,
-            &PSI_MEMORY_SOME_300S_RATIO,
-        ]),
-        full: Some([
-            &PSI_MEMORY_FULL_RATIO,
-            &PSI_MEMORY_FULL_10S_RATIO,
-            &PSI_MEMORY_FULL_60S_RATIO,
-            &PSI_MEMORY_FULL_300S_RATIO,
-        ]),
-    },
-    Resource {
-        name: "irq",
-        some: None,
-        full: Some([&PSI_IRQ_FULL_RATIO, &PSI_IRQ_FULL_10S_RATIO, &PSI_IRQ_FULL_60S_RATIO, &PSI_IRQ_FULL_300S_RATIO]),
-    },
-];
 
 /// Headings of the figures of the host.
 const HEADINGS: &str = "PSI    some%  10 s  60 s 300 s full%  10 s  60 s 300 s";
@@ -287,8 +241,7 @@ fn draw_list(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, pane
 fn host_line(evaluation: &Evaluation) -> SafeLine {
     let input = FigureInput::from(evaluation);
     let mut line = SafeLine::new("PSI ", StyleRole::Heading);
-    for resource in &RESOURCES {
-        let Some([now, ..]) = resource.some else { continue };
+    for (resource, [now, ..]) in waiting() {
         line.push(safe!(" {} ", resource.name), StyleRole::Dim);
         line.push(safe!("{}% ", format_optional(now.displayed(&input, &evaluation.interval.pressure), 5)), StyleRole::Plain);
     }
@@ -298,7 +251,6 @@ fn host_line(evaluation: &Evaluation) -> SafeLine {
 fn draw_figures(evaluation: &Evaluation, pane: &mut Pane) {
     let input = FigureInput::from(evaluation);
     pane.line(0, (HEADINGS, StyleRole::Heading));
-    let memory_limit = evaluation.thresholds().memory_pressure_ratio;
     for (y, resource) in (1..).zip(&RESOURCES) {
         let mut line = SafeLine::new(safe!("{:<6}", resource.name), StyleRole::Bold);
         for figures in [resource.some, resource.full] {
@@ -309,11 +261,7 @@ fn draw_figures(evaluation: &Evaluation, pane: &mut Pane) {
                     Some(figure) => format_optional(figure.displayed(&input, &evaluation.interval.pressure), 5),
                     None => String::new(),
                 };
-                let role = match share {
-                    Some(share) if resource.name == "memory" && place == 0 && share >= memory_limit => StyleRole::Warning,
-                    Some(share) if share > 0.0 && place == 0 => StyleRole::Plain,
-                    _ => StyleRole::Dim,
-                };
+                let role = if place == 0 { resource.role(evaluation, share) } else { StyleRole::Dim };
                 line.push(safe!("{text:>cells$}"), role);
             }
         }

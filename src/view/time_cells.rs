@@ -6,6 +6,7 @@ use super::widgets::sparkline::sparkline;
 use super::widgets::time_cursor::CURSOR;
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
+use crate::interval::task::MIN_AWAKE_SHARE;
 use crate::state::State;
 use crate::state::history::{GraphFigure, IntervalSummary};
 
@@ -87,14 +88,11 @@ impl TimeCells {
     }
 }
 
-/// A thread that did not sleep in less than this share of the time is drawn as asleep.
-const MIN_AWAKE_SHARE: f32 = 0.1;
-
 /// The glyph of the state with the largest share of the time: user and system, waiting for a CPU, on storage, behind a lock, otherwise in
 /// D; the rest is sleep.
 fn state_glyph([user, system, run_queue, disk, lock, other]: [f32; 6]) -> (char, StyleRole) {
     let shares = [user + system, run_queue, disk, lock, other];
-    let is_asleep = shares.iter().sum::<f32>() < MIN_AWAKE_SHARE;
+    let is_asleep = shares.iter().sum::<f32>() < MIN_AWAKE_SHARE as f32;
     let largest = shares.into_iter().zip(LAYERS).max_by(|a, b| a.0.total_cmp(&b.0)).filter(|_| !is_asleep);
     // Not a whole block: rows above each other do not fuse.
     let glyph_of = |glyph| if glyph == '█' { '▇' } else { glyph };

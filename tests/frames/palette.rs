@@ -180,7 +180,7 @@ fn columns_are_chosen_per_screen() {
     assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveLists);
     assert!(!text(&state).contains("infl") && text(&state).contains("queue"), "{}", text(&state));
     press(&mut state, "4");
-    let infl = ChoosableColumn { heading: "infl", hidden_by_default: false };
+    let infl = ChoosableColumn { key: "in_flight", heading: "infl", hidden_by_default: false };
     assert!(!state.hides_column(infl), "of the disk screen alone");
     press(&mut state, "3");
     update(&mut state, Event::Click(target));
@@ -215,9 +215,24 @@ fn added_columns_take_the_place_of_less_important_ones() {
 }
 
 #[test]
+fn the_columns_of_a_screen_have_keys_of_their_own() {
+    for size in [(80, 24), (200, 50)] {
+        let mut state = live(&scenes::lock_convoy(), size);
+        for screen in "123456789".chars() {
+            press(&mut state, &screen.to_string());
+            for hit in drawn_frame(&state).1 {
+                let ClickTarget::Columns(columns) = hit.target else { continue };
+                let keys: std::collections::BTreeSet<_> = columns.iter().map(|column| column.key).collect();
+                assert_eq!(keys.len(), columns.len(), "screen {screen}: {columns:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn added_columns_leave_the_command_line_where_it_is_shown_by_default() {
     let mut state = live(&scenes::lock_convoy(), (165, 24));
-    let columns = ["S", "PRI", "NI", "VIRT", "growth/s"].map(str::to_owned);
+    let columns = ["state", "priority", "nice", "virtual_bytes", "resident_growth_bytes_per_second"].map(str::to_owned);
     state.lists.chosen_columns.shown.insert("tasks".to_owned(), columns.into());
     press(&mut state, "5");
     let shown = text(&state);

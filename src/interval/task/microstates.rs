@@ -5,6 +5,9 @@ use crate::sample::task::TaskState;
 use crate::sample::waits::WaitClass;
 use crate::units::Ratio;
 
+/// A thread that did not sleep in less than this share of the time is drawn as asleep. docs/metrics.md, "Fixed thresholds".
+pub const MIN_AWAKE_SHARE: f64 = 0.1;
+
 /// Shares of Δt by state, which add up to 1 for one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Microstates {

@@ -2,27 +2,23 @@
 
 use super::family::{FamilyList, Metric};
 use super::names;
-use crate::figures::FigureInput;
-use crate::figures::cpu::{CpuRow, IDLE_BUT_BLOCKED_RATIO};
+use crate::figures::cpu::{self, CpuRow};
+use crate::figures::{Column, FigureInput, load};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
-use crate::interval::cpu::{CpuShares, CpuUsage};
 use crate::sample::Reading;
 use crate::sample::pressure::{Stall, StallLine};
 
-/// A mode of CPU time, as in /proc/stat, and its share.
-type Mode = (&'static str, fn(&CpuShares) -> f64);
-
-/// Guests are part of user and nice.
-const MODES: [Mode; 8] = [
-    ("user", |shares| shares.user),
-    ("nice", |shares| shares.nice),
-    ("system", |shares| shares.system),
-    ("irq", |shares| shares.irq),
-    ("softirq", |shares| shares.softirq),
-    ("steal", |shares| shares.steal),
-    ("iowait", |shares| shares.iowait),
-    ("idle", |shares| shares.idle),
+/// The modes of CPU time, as in /proc/stat, and their shares. Guests are part of user and nice.
+static MODES: [(&str, &Column<CpuRow>); 8] = [
+    ("user", &cpu::USER_RATIO),
+    ("nice", &cpu::NICE_RATIO),
+    ("system", &cpu::SYSTEM_RATIO),
+    ("irq", &cpu::IRQ_RATIO),
+    ("softirq", &cpu::SOFTIRQ_RATIO),
+    ("steal", &cpu::STEAL_RATIO),
+    ("iowait", &cpu::IOWAIT_RATIO),
+    ("idle", &cpu::IDLE_RATIO),
 ];
 
 /// CPU-seconds since the start. Not the kernel's counters: iowait and idle of /proc/stat may decrease, which `rate()` takes for a reset.
@@ -35,29 +31,27 @@ pub struct HostMetrics {
 
 impl HostMetrics {
     pub fn add(&mut self, evaluation: &Evaluation, families: &mut FamilyList) {
-        let interval = &evaluation.interval;
-        if let Some(cpu) = &interval.cpu {
-            let cpu_seconds = cpu.cpus.len() as f64 * interval.seconds;
+        let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
+        if let Some(span) = &interval.cpu {
+            let (row, cpu_seconds) = (CpuRow::all_cpus(span), span.cpus.len() as f64 * interval.seconds);
+            let seconds = |share: &Column<CpuRow>| share.number(&input, &row).unwrap_or(0.0) * cpu_seconds;
             for ((mode, share), total) in MODES.iter().zip(&mut self.modes) {
-                *total += share(&cpu.total) * cpu_seconds;
+                *total += seconds(share);
                 families.add(&names::CPU_SECONDS, vec![("mode", (*mode).to_owned())], *total);
             }
-            families.add(&names::CPUS, vec![], cpu.cpus.len() as f64);
-            families.add(&names::BUSIEST_CPU, vec![], cpu.cpus.iter().map(CpuUsage::busy).max_by(f64::total_cmp));
+            families.add(&names::CPUS, vec![], cpu::CPUS.number(&input, &row));
+            families.add(&names::BUSIEST_CPU, vec![], load::BUSIEST_CPU_RATIO.number(&input, interval));
             if let Some(blocked) = &interval.idle_blocked {
-                self.idle_blocked += blocked.ratio * cpu_seconds;
-                self.idle_free += blocked.free * cpu_seconds;
+                self.idle_blocked += seconds(&cpu::IDLE_BUT_BLOCKED_RATIO);
+                self.idle_free += seconds(&cpu::FREE_RATIO);
                 families.add(&names::IDLE_BLOCKED, vec![], self.idle_blocked);
                 families.add(&names::IDLE_FREE, vec![], self.idle_free);
-                let ratio = IDLE_BUT_BLOCKED_RATIO.number(&FigureInput::from(evaluation), &CpuRow::all_cpus(cpu));
-                families.add(&names::IDLE_BLOCKED_RATIO, vec![], ratio);
+                families.add(&names::IDLE_BLOCKED_RATIO, vec![], cpu::IDLE_BUT_BLOCKED_RATIO.number(&input, &row));
                 families.add(&names::IDLE_BLOCKED_LOWER_BOUND, vec![], f64::from(u8::from(blocked.lower_bound)));
-                families.add(&names::BLOCKED_THREADS, vec![], blocked.blocked_threads);
+                families.add(&names::BLOCKED_THREADS, vec![], load::BLOCKED_THREADS.number(&input, interval));
             }
         }
-        let threads = interval.tasks.iter().flat_map(|tasks| &tasks.threads);
-        let busiest = threads.filter_map(|thread| Some(thread.cpu?.0)).max_by(f64::total_cmp);
-        families.add(&names::BUSIEST_THREAD, vec![], busiest);
+        families.add(&names::BUSIEST_THREAD, vec![], load::BUSIEST_THREAD_RATIO.number(&input, interval));
         add_pressure(interval, families);
     }
 }

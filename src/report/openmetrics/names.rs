@@ -2,7 +2,7 @@
 //! has its description from there.
 
 use super::family::Metric;
-use crate::figures::{cpu, disk, disk_operation, network};
+use crate::figures::{cgroup, cpu, disk, disk_operation, load, network, pressure};
 
 macro_rules! metrics {
     ($($(#[$attribute:meta])* $name:ident = $metric:expr;)+) => {
@@ -31,8 +31,8 @@ metrics! {
         "1: stalltop cannot see all threads, and more may be blocked");
     BLOCKED_THREADS = Metric::gauge("stalltop_blocked_threads", &[], "blocked threads, mean of the interval");
     CPUS = Metric::gauge("stalltop_cpus", &[], cpu::CPUS.definition.description);
-    BUSIEST_CPU = Metric::gauge("stalltop_cpu_busiest_ratio", &[], "use of the busiest CPU");
-    BUSIEST_THREAD = Metric::gauge("stalltop_thread_busiest_ratio", &[], "use of a CPU by the busiest thread");
+    BUSIEST_CPU = Metric::gauge("stalltop_cpu_busiest_ratio", &[], load::BUSIEST_CPU_RATIO.definition.description);
+    BUSIEST_THREAD = Metric::gauge("stalltop_thread_busiest_ratio", &[], load::BUSIEST_THREAD_RATIO.definition.description);
 
     FINDING_ACTIVE = Metric::gauge("stalltop_finding_active", &["kind", "severity"],
         "active findings; 0 after they have ended; none before the first of that kind and severity");
@@ -64,30 +64,28 @@ metrics! {
     NETWORK_SATURATION = Metric::total("stalltop_network_saturation_total", &["device"],
         network::SATURATION_PER_SECOND.definition.description);
 
-    PRESSURE_CPU_WAITING = Metric::counter("stalltop_pressure_cpu_waiting_seconds_total", &[], "time in which some task waited for a CPU");
-    PRESSURE_IO_WAITING = Metric::counter("stalltop_pressure_io_waiting_seconds_total", &[], "time in which some task waited for I/O");
-    PRESSURE_IO_STALLED = Metric::counter("stalltop_pressure_io_stalled_seconds_total", &[],
-        "time in which all tasks that were not idle waited for I/O");
+    PRESSURE_CPU_WAITING = Metric::counter("stalltop_pressure_cpu_waiting_seconds_total", &[], pressure::PSI_CPU_SOME_RATIO.definition.description);
+    PRESSURE_IO_WAITING = Metric::counter("stalltop_pressure_io_waiting_seconds_total", &[], pressure::PSI_IO_SOME_RATIO.definition.description);
+    PRESSURE_IO_STALLED = Metric::counter("stalltop_pressure_io_stalled_seconds_total", &[], pressure::PSI_IO_FULL_RATIO.definition.description);
     PRESSURE_MEMORY_WAITING = Metric::counter("stalltop_pressure_memory_waiting_seconds_total", &[],
-        "time in which some task waited for memory");
+        pressure::PSI_MEMORY_SOME_RATIO.definition.description);
     PRESSURE_MEMORY_STALLED = Metric::counter("stalltop_pressure_memory_stalled_seconds_total", &[],
-        "time in which all tasks that were not idle waited for memory");
-    PRESSURE_IRQ_STALLED = Metric::counter("stalltop_pressure_irq_stalled_seconds_total", &[],
-        "time in which tasks waited behind interrupts");
+        pressure::PSI_MEMORY_FULL_RATIO.definition.description);
+    PRESSURE_IRQ_STALLED = Metric::counter("stalltop_pressure_irq_stalled_seconds_total", &[], pressure::PSI_IRQ_FULL_RATIO.definition.description);
 
     CGROUP_CPU = Metric::counter("stalltop_cgroup_cpu_seconds_total", &["cgroup", "name"], "CPU time that it used");
     CGROUP_THROTTLED = Metric::counter("stalltop_cgroup_throttled_seconds_total", &["cgroup", "name"],
         "time in which it was throttled by its CPU quota, its CPUs added up");
     CGROUP_CPU_WAITING = Metric::counter("stalltop_cgroup_pressure_cpu_waiting_seconds_total", &["cgroup", "name"],
-        "time in which some of its tasks waited for a CPU");
+        cgroup::PSI_CPU_SOME_RATIO.definition.description);
     CGROUP_IO_WAITING = Metric::counter("stalltop_cgroup_pressure_io_waiting_seconds_total", &["cgroup", "name"],
-        "time in which some of its tasks waited for I/O");
+        cgroup::PSI_IO_SOME_RATIO.definition.description);
     CGROUP_IO_STALLED = Metric::counter("stalltop_cgroup_pressure_io_stalled_seconds_total", &["cgroup", "name"],
-        "time in which all of its tasks that were not idle waited for I/O");
+        cgroup::PSI_IO_FULL_RATIO.definition.description);
     CGROUP_MEMORY_WAITING = Metric::counter("stalltop_cgroup_pressure_memory_waiting_seconds_total", &["cgroup", "name"],
-        "time in which some of its tasks waited for memory");
+        cgroup::PSI_MEMORY_SOME_RATIO.definition.description);
     CGROUP_MEMORY_STALLED = Metric::counter("stalltop_cgroup_pressure_memory_stalled_seconds_total", &["cgroup", "name"],
-        "time in which all of its tasks that were not idle waited for memory");
+        cgroup::PSI_MEMORY_FULL_RATIO.definition.description);
 }
 
 /// All metrics as a table of docs/serve.md.

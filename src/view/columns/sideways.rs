@@ -53,7 +53,7 @@ impl<C: Copy> Columns<C> {
         if state.screen.sort_columns().is_empty() {
             return columns;
         }
-        let fits = |spec: &ColumnSpec<C>| columns.shown.iter().any(|shown| shown.heading == spec.heading);
+        let fits = |spec: &ColumnSpec<C>| columns.shown.iter().any(|shown| shown.key == spec.key);
         let mut beyond: Vec<_> = specs.iter().filter(|spec| !spec.heading.is_empty() && !fits(spec)).copied().collect();
         // A text has no end: nothing follows it.
         beyond.small_sort_by_key(|spec| spec.width == 0);

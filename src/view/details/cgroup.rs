@@ -15,15 +15,15 @@ use crate::interval::cgroup_names::{CgroupName, NameKind};
 use crate::interval::cgroup_tasks::owning_cgroup;
 use crate::interval::task::{Microstates, ProcessSpan};
 use crate::safe;
-use crate::sample::cgroup::{Controller, StallAverages};
+use crate::sample::cgroup::Controller;
 use crate::sample::task::Process;
 use crate::state::history::{CgroupShare, GraphFigure};
 use crate::state::{Item, State};
 use crate::units::SmallSort;
-use crate::units::{Ratio, format};
+use crate::units::format;
 use crate::view::safe_text::SafeText;
 use crate::view::task_states::throttled_threads;
-use crate::view::text::{self, format_number, format_optional};
+use crate::view::text::{self, format_figure, format_number, format_optional};
 use crate::view::theme::StyleRole;
 use crate::view::wait_location;
 
@@ -51,11 +51,15 @@ pub fn page(state: &State, evaluation: &Evaluation, id: &CgroupId, page: &mut Pa
             cpu(state, evaluation, group, page);
             memory(state, evaluation, group, page);
             io(state, evaluation, group, page);
-            pressure(group, page);
+            pressure(evaluation, group, page);
         }
         None => page.labelled("limits", "none of its own for CPU, memory or I/O".into()),
     }
     list_members(interval, inside, page);
+}
+
+fn value(evaluation: &Evaluation, group: &CgroupSpan, figure: &Column<CgroupSpan>) -> Option<f64> {
+    figure.number(&FigureInput::from(evaluation), group)
 }
 
 /// The figure as on the list.
@@ -69,12 +73,13 @@ fn percent_label(share: f64) -> String {
 
 fn cpu(state: &State, evaluation: &Evaluation, group: &CgroupSpan, page: &mut Page) {
     page.heading("CPU");
-    let used = format_optional(group.used_cpus, 5);
-    match group.quota_cpus {
+    let used = format_optional(value(evaluation, group, &figures::CPU_RATIO), 5);
+    let quota = value(evaluation, group, &figures::QUOTA_CPUS);
+    match quota {
         Some(quota) => page.labelled("used", safe!("{used} of its quota of {} CPUs", format_number(quota, 5))),
         None => page.labelled("used", safe!("{used} CPUs, no quota")),
     }
-    if group.quota_cpus.is_some() {
+    if quota.is_some() {
         let periods = figure(evaluation, group, &figures::THROTTLED_PERIODS_RATIO);
         let throttled = figure(evaluation, group, &figures::THROTTLED_RATIO);
         page.labelled("throttled", safe!("{throttled}% of the time (its CPUs added up), in {periods}% of its periods"));
@@ -90,19 +95,22 @@ fn cpu(state: &State, evaluation: &Evaluation, group: &CgroupSpan, page: &mut Pa
 }
 
 fn memory(state: &State, evaluation: &Evaluation, group: &CgroupSpan, page: &mut Page) {
-    if group.memory_used.is_none() && group.memory_limit.is_none() {
+    let value = |figure| value(evaluation, group, figure);
+    let sizes = [&figures::MEMORY_USED_BYTES, &figures::MEMORY_LIMIT_BYTES].map(value);
+    if sizes == [None, None] {
         return;
     }
     page.heading("MEMORY");
-    let size = |bytes: Option<crate::units::Bytes>| bytes.map_or("-".to_owned(), |bytes| format::short_bytes(bytes.0 as f64));
+    let [used, limit] = sizes.map(|bytes| bytes.map_or("-".to_owned(), format::short_bytes));
     let share = figure(evaluation, group, &figures::MEMORY_USED_RATIO);
-    page.labelled("used", safe!("{} of its limit of {}: {share}%", size(group.memory_used), size(group.memory_limit)));
-    if group.memory_limit_hits.is_some() {
-        let rate = |rate: Option<crate::units::PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
-        page.labelled("limit", safe!("met {}/s", rate(group.memory_limit_hits)));
-        page.labelled("read again", safe!("{} refaults/s, {} major faults/s", rate(group.refaults), rate(group.major_faults)));
+    page.labelled("used", safe!("{used} of its limit of {limit}: {share}%"));
+    if value(&figures::LIMIT_HITS_PER_SECOND).is_some() {
+        let rate = |rate| figure(evaluation, group, rate);
+        page.labelled("limit", safe!("met {}/s", rate(&figures::LIMIT_HITS_PER_SECOND)));
+        let (again, major) = (rate(&figures::REFAULTS_PER_SECOND), rate(&figures::MAJOR_FAULTS_PER_SECOND));
+        page.labelled("read again", safe!("{again} refaults/s, {major} major faults/s"));
     }
-    if let Some(kills) = group.oom_kills.filter(|&kills| kills > 0) {
+    if let Some(kills) = value(&figures::OOM_KILLS).filter(|&kills| kills > 0.0) {
         page.labelled("OOM kills", safe!("{kills} in this interval"));
     }
     let limit = evaluation.thresholds().memory_pressure_ratio as f32;
@@ -138,29 +146,70 @@ fn io_usage(usage: &IoLimitUsage) -> SafeText {
     safe!("{used}{what} of at most {}{what}: {share}%", amount(usage.limit.0))
 }
 
+/// The lines of its pressure: of the interval, and the averages of 10, 60 and 300 s.
+static PRESSURE: [(&str, [&Column<CgroupSpan>; 4]); 5] = [
+    (
+        "cpu, some",
+        [
+            &figures::PSI_CPU_SOME_RATIO,
+            &figures::PSI_CPU_SOME_10S_RATIO,
+            &figures::PSI_CPU_SOME_60S_RATIO,
+            &figures::PSI_CPU_SOME_300S_RATIO,
+        ],
+    ),
+    (
+        "io, some",
+        [
+            &figures::PSI_IO_SOME_RATIO,
+            &figures::PSI_IO_SOME_10S_RATIO,
+            &figures::PSI_IO_SOME_60S_RATIO,
+            &figures::PSI_IO_SOME_300S_RATIO,
+        ],
+    ),
+    (
+        "io, full",
+        [
+            &figures::PSI_IO_FULL_RATIO,
+            &figures::PSI_IO_FULL_10S_RATIO,
+            &figures::PSI_IO_FULL_60S_RATIO,
+            &figures::PSI_IO_FULL_300S_RATIO,
+        ],
+    ),
+    (
+        "memory, some",
+        [
+            &figures::PSI_MEMORY_SOME_RATIO,
+            &figures::PSI_MEMORY_SOME_10S_RATIO,
+            &figures::PSI_MEMORY_SOME_60S_RATIO,
+            &figures::PSI_MEMORY_SOME_300S_RATIO,
+        ],
+    ),
+    (
+        "memory, full",
+        [
+            &figures::PSI_MEMORY_FULL_RATIO,
+            &figures::PSI_MEMORY_FULL_10S_RATIO,
+            &figures::PSI_MEMORY_FULL_60S_RATIO,
+            &figures::PSI_MEMORY_FULL_300S_RATIO,
+        ],
+    ),
+];
+
 /// Time in which its tasks waited. v2 has the kernel's averages too.
-fn pressure(group: &CgroupSpan, page: &mut Page) {
-    let (span, averages) = (&group.pressure, &group.pressure_averages);
-    let lines: [(&'static str, Option<Ratio>, Option<StallAverages>); 5] = [
-        ("cpu, some", span.cpu_some, averages.cpu_some),
-        ("io, some", span.io_some, averages.io_some),
-        ("io, full", span.io_full, averages.io_full),
-        ("memory, some", span.memory_some, averages.memory_some),
-        ("memory, full", span.memory_full, averages.memory_full),
-    ];
-    if lines.iter().all(|(_, share, averages)| share.is_none() && averages.is_none()) {
-        return;
+fn pressure(evaluation: &Evaluation, group: &CgroupSpan, page: &mut Page) {
+    let is_known = |figure: &&Column<CgroupSpan>| value(evaluation, group, figure).is_some();
+    let mut known = PRESSURE.iter().filter(|(_, figures)| figures.iter().any(is_known)).peekable();
+    if known.peek().is_some() {
+        page.heading("PRESSURE");
     }
-    page.heading("PRESSURE");
-    for (name, share, averages) in lines {
-        if share.is_none() && averages.is_none() {
-            continue;
-        }
-        let average = |value: u16| format_number(f64::from(value) / 100.0, 5);
-        let averages = averages.map_or_else(String::new, |line| {
-            format!("   10 s {}%   60 s {}%   300 s {}%", average(line.avg10), average(line.avg60), average(line.avg300))
-        });
-        page.labelled(name, safe!("{}%{averages}", text::format_percent(share.map(|share| share.0), 5)));
+    for (name, figures) in known {
+        let [now, ten, minute, five_minutes] =
+            figures.map(|figure| format_figure(figure, &FigureInput::from(evaluation), group, 5));
+        let averages = match figures.iter().skip(1).any(is_known) {
+            true => safe!("   10 s {ten}%   60 s {minute}%   300 s {five_minutes}%"),
+            false => SafeText::default(),
+        };
+        page.labelled(*name, safe!("{now}%{averages}"));
     }
 }
 

@@ -5,9 +5,14 @@ use super::page::Page;
 use super::table::{PageTable, number, words};
 use crate::baseline::RequestStatus;
 use crate::baseline::request_latencies::MIN_TAIL_REQUESTS;
+use crate::figures::cpu::{self, CpuRow};
+use crate::figures::disk_operation::{self, OperationRow};
+use crate::figures::{Column, FigureInput, disk, network};
 use crate::findings::{Evaluation, Subject};
 use crate::ids::{CpuId, DiskId, NicId};
-use crate::interval::disk::{DiskSpan, OpSpan, Operation};
+use crate::interval::cpu_accounting::MIN_DIFFERENCE_CPUS;
+use crate::interval::disk::{DiskSpan, Operation};
+use crate::interval::network::NicSpan;
 use crate::safe;
 use crate::sample::Name;
 use crate::state::history::GraphFigure;
@@ -16,9 +21,9 @@ use crate::state::{Item, State};
 use crate::units::SmallSort;
 use crate::units::format;
 use crate::units::{Millis, PerSecond};
-use crate::view::disk::{latency_map, latency_status, slow_multiple};
+use crate::view::disk::{latency_map, slow_multiple};
 use crate::view::safe_text::SafeText;
-use crate::view::text::{self, format_number, format_optional};
+use crate::view::text::{self, format_figure, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 use crate::view::wait_location;
 
@@ -29,42 +34,42 @@ pub fn disk(state: &State, evaluation: &Evaluation, id: DiskId, page: &mut Page)
     let name = wait_location::disk_name(&interval.newer, id);
     page.line(0, safe!("{name}   {}:{}", id.major, id.minor), StyleRole::Bold);
     subject_findings(evaluation, page, |subject| matches!(subject, Subject::Disk { id: other, .. } if *other == id));
-    for (operation, op) in active_operations(span) {
-        latency(state, evaluation, span, operation, op, page);
+    for (operation, _) in active_operations(span) {
+        latency(state, evaluation, span, operation, page);
     }
     if let Some(why) = latency_map::obstacle(evaluation) {
         page.labelled("p50, p99", safe!("- {why}"));
     }
     super::baselines::baselines(evaluation, span, page);
     page.heading("NOW");
-    page.labelled("queue", safe!("{} on average, {} in flight now", format_optional(span.aqu_sz, 5), span.in_flight));
-    page.labelled(
-        "busy",
-        safe!("{}% of the time with requests; this is not saturation", text::format_percent(span.busy.map(|b| b.0), 5)),
-    );
+    let figure = |figure| format_figure(figure, &evaluation.into(), span, 5);
+    page.labelled("queue", safe!("{} on average, {} in flight now", figure(&disk::QUEUE), figure(&disk::IN_FLIGHT)));
+    page.labelled("busy", safe!("{}% of the time with requests; this is not saturation", figure(&disk::BUSY_RATIO)));
     facts(evaluation, span, page);
     waiters(evaluation, id, page);
 }
 
 /// One operation: rate, latency, baseline, and a graph with a line at the multiple of the baseline from which it is slow.
-fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: Operation, op: &OpSpan, page: &mut Page) {
+fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: Operation, page: &mut Page) {
+    let Some(row) = OperationRow::new(span, operation) else { return };
+    let input = FigureInput::from(evaluation);
     page.heading(match operation {
         Operation::Read => "READS",
         Operation::Write => "WRITES",
         Operation::Flush => "FLUSHES",
         Operation::Discard => "DISCARDS",
     });
-    let size = op.request_size_kib.map_or_else(String::new, |kib| format!(", {} KB each", format_number(kib, 5)));
-    page.labelled(
-        "rate",
-        safe!("{}/s{size}, {}% merged", format_number(op.rate.0, 6), text::format_percent(op.merged_share().map(|s| s.0), 4)),
-    );
-    let status = latency_status(evaluation, span.id, operation);
-    let time = text::format_latency(op.r#await);
+    let size = disk_operation::SIZE_BYTES.displayed(&input, &row);
+    let size = size.map_or_else(String::new, |kib| format!(", {} KB each", format_number(kib, 5)));
+    let rate = format_figure(&disk_operation::OPERATIONS_PER_SECOND, &input, &row, 6);
+    page.labelled("rate", safe!("{rate}/s{size}, {}% merged", format_figure(&disk_operation::MERGED_RATIO, &input, &row, 4)));
+    let status = row.latency_status(&input);
+    let latency = |figure: &Column<OperationRow>| text::format_latency(figure.displayed(&input, &row).map(Millis));
+    let time = latency(&disk_operation::AWAIT_SECONDS);
     match status {
         Some(status) => {
-            let times = format_optional(status.multiple, 5);
-            let base = format::latency(status.baseline);
+            let times = format_figure(&disk_operation::BASELINE_MULTIPLE, &input, &row, 5);
+            let base = latency(&disk_operation::BASELINE_SECONDS);
             page.labelled("await", safe!("{time} = {times}× its baseline of {base}"));
             page.labelled(
                 "baseline",
@@ -223,30 +228,68 @@ pub fn subject_findings(evaluation: &Evaluation, page: &mut Page, about: impl Fn
     }
 }
 
+/// The figures of one direction of an interface.
+struct Direction {
+    heading: &'static str,
+    bytes: &'static Column<NicSpan>,
+    packets: &'static Column<NicSpan>,
+    size: &'static Column<NicSpan>,
+    utilization: &'static Column<NicSpan>,
+    errors: &'static Column<NicSpan>,
+    drops: &'static Column<NicSpan>,
+    total: &'static Column<NicSpan>,
+    over_time: fn(NicId) -> GraphFigure,
+}
+
+static DIRECTIONS: [Direction; 2] = [
+    Direction {
+        heading: "IN",
+        bytes: &network::RECEIVED_BYTES_PER_SECOND,
+        packets: &network::RECEIVED_PACKETS_PER_SECOND,
+        size: &network::RECEIVED_SIZE_BYTES,
+        utilization: &network::RX_UTILIZATION_RATIO,
+        errors: &network::RECEIVE_ERRORS_PER_SECOND,
+        drops: &network::RECEIVE_DROPS_PER_SECOND,
+        total: &network::RECEIVED_TOTAL_BYTES,
+        over_time: GraphFigure::Received,
+    },
+    Direction {
+        heading: "OUT",
+        bytes: &network::SENT_BYTES_PER_SECOND,
+        packets: &network::SENT_PACKETS_PER_SECOND,
+        size: &network::SENT_SIZE_BYTES,
+        utilization: &network::TX_UTILIZATION_RATIO,
+        errors: &network::SEND_ERRORS_PER_SECOND,
+        drops: &network::SEND_DROPS_PER_SECOND,
+        total: &network::SENT_TOTAL_BYTES,
+        over_time: GraphFigure::Sent,
+    },
+];
+
 /// The page of a network interface.
 pub fn nic(state: &State, evaluation: &Evaluation, id: &NicId, page: &mut Page) {
     let interval = &*evaluation.interval;
     let Some(span) = interval.network.nics.iter().find(|span| span.id == *id) else { return };
     page.line(0, safe!("{}   index {}", SafeText::from_name(&id.name), id.ifindex), StyleRole::Bold);
     subject_findings(evaluation, page, |subject| matches!(subject, Subject::Nic(other) if other == id));
-    let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
-    for (words, side) in [("IN", &span.rx), ("OUT", &span.tx)] {
-        page.heading(words);
-        let packets = format_number(side.packets.0, 6);
-        let average = format_number(side.average_bytes, 5);
-        page.labelled("rate", safe!("{} KB/s, {packets} packets/s of {average} bytes", format_number(side.kilobytes.0, 6)));
-        let share = side.utilization.map(|share| safe!("{}%", format_number(share.percent(), 5)));
+    let input = FigureInput::from(evaluation);
+    let figure = |figure: &Column<NicSpan>, cells| format_optional(figure.displayed(&input, span), cells);
+    for direction in &DIRECTIONS {
+        page.heading(direction.heading);
+        let (packets, size) = (figure(direction.packets, 6), figure(direction.size, 5));
+        page.labelled("rate", safe!("{} KB/s, {packets} packets/s of {size} bytes", figure(direction.bytes, 6)));
+        let share = direction.utilization.number(&input, span).map(|_| safe!("{}%", figure(direction.utilization, 5)));
         page.labelled("of its speed", share.unwrap_or_else(|| "?".into()));
-        page.labelled("lost", safe!("{} errors/s, {} dropped/s", rate(side.errors), rate(side.dropped)));
-        let figure = if words == "IN" { GraphFigure::Received(id.clone()) } else { GraphFigure::Sent(id.clone()) };
-        if let Some(nic) = interval.nic(span) {
-            let bytes = if words == "IN" { nic.rx.bytes } else { nic.tx.bytes };
-            page.labelled("in total", safe!("{} since it was created", format::bytes(bytes.0 as f64)));
+        let (errors, drops) = (figure(direction.errors, 6), figure(direction.drops, 6));
+        page.labelled("lost", safe!("{errors} errors/s, {drops} dropped/s"));
+        if let Some(bytes) = direction.total.number(&input, span) {
+            page.labelled("in total", safe!("{} since it was created", format::bytes(bytes)));
         }
-        if let Some(peak) = state.graphs.peak(&figure) {
+        let over_time = (direction.over_time)(id.clone());
+        if let Some(peak) = state.graphs.peak(&over_time) {
             page.labelled("peak", safe!("{} KB/s", format_number(f64::from(peak), 6)));
         }
-        graph(state, page, None, |kilobytes| format!("{} KB/s", format_number(kilobytes, 5)), &figure);
+        graph(state, page, None, |kilobytes| format!("{} KB/s", format_number(kilobytes, 5)), &over_time);
     }
     page.heading("INTERFACE");
     let nic = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(span.index));
@@ -262,20 +305,28 @@ pub fn nic(state: &State, evaluation: &Evaluation, id: &NicId, page: &mut Page) 
                 page.labelled("speed", safe!("? {why}: set it with --nic-speed {name}=1000fd or in the configuration"));
             }
         }
-        if let (Some(qdisc), Some(now)) = (&nic.qdisc, &span.qdisc) {
+        if let Some(qdisc) = &span.qdisc {
             page.labelled("qdisc", SafeText::from_name(&qdisc.kind));
-            page.labelled(
-                "backlog",
-                safe!(
-                    "{} in {}",
-                    format::short_bytes(now.backlog_bytes as f64),
-                    format::plural(now.backlog_packets, "packet", "packets")
-                ),
-            );
-            page.labelled("drops", safe!("{}/s, overlimits {}/s", rate(now.dropped), rate(now.overlimits)));
+            let backlog = format::short_bytes(qdisc.backlog_bytes as f64);
+            page.labelled("backlog", safe!("{backlog} in {}", format::plural(qdisc.backlog_packets, "packet", "packets")));
+            let drops = figure(&network::QDISC_DROPPED_PER_SECOND, 6);
+            page.labelled("drops", safe!("{drops}/s, overlimits {}/s", figure(&network::QDISC_OVERLIMITS_PER_SECOND, 6)));
         }
     }
 }
+
+/// What a CPU's time is spent on, as on its page.
+static CPU_SHARES: [(&str, &Column<CpuRow>); 9] = [
+    ("user", &cpu::USER_RATIO),
+    ("nice", &cpu::NICE_RATIO),
+    ("system", &cpu::SYSTEM_RATIO),
+    ("irq", &cpu::IRQ_RATIO),
+    ("softirq", &cpu::SOFTIRQ_RATIO),
+    ("steal", &cpu::STEAL_RATIO),
+    ("idle", &cpu::IDLE_RATIO),
+    ("iowait", &cpu::IOWAIT_RATIO),
+    ("unaccounted", &cpu::UNACCOUNTED_RATIO),
+];
 
 /// The page of a CPU.
 pub fn cpu(state: &State, evaluation: &Evaluation, id: CpuId, page: &mut Page) {
@@ -286,24 +337,14 @@ pub fn cpu(state: &State, evaluation: &Evaluation, id: CpuId, page: &mut Page) {
         place.map_or_else(String::new, |place| format!("   node {} package {} core {}", place.node, place.package, place.core));
     page.line(0, safe!("cpu{}{place}", id.0), StyleRole::Bold);
     subject_findings(evaluation, page, |subject| *subject == Subject::Cpu(id));
-    let shares = &span.shares;
+    let row = CpuRow::core(span);
     page.heading("NOW");
-    for (word, share) in [
-        ("user", shares.user),
-        ("nice", shares.nice),
-        ("system", shares.system),
-        ("irq", shares.irq),
-        ("softirq", shares.softirq),
-        ("steal", shares.steal),
-        ("idle", shares.idle),
-        ("iowait", shares.iowait),
-        ("unaccounted", shares.unaccounted),
-    ] {
-        page.labelled(word, safe!("{:>5}%", format_number(share * 100.0, 5)));
+    for (word, figure) in &CPU_SHARES {
+        page.labelled(*word, safe!("{:>5}%", format_figure(figure, &evaluation.into(), &row, 5)));
     }
     // Errors of the tick accounting, from the run time of the threads.
-    for (word, share) in [("counted twice", shares.excess), ("hidden from tick", span.hidden)] {
-        if share >= 0.05 {
+    for (word, share) in [("counted twice", span.shares.excess), ("hidden from tick", span.hidden)] {
+        if share >= MIN_DIFFERENCE_CPUS {
             page.labelled(word, safe!("{:>5}%", format_number(share * 100.0, 5)));
         }
     }

@@ -11,6 +11,7 @@ use crate::interval::Interval;
 use crate::interval::cgroup_names::{CgroupName, NameKind};
 use crate::interval::cpu_runs::cpu_shares;
 use crate::interval::delays::DelaySpan;
+use crate::interval::process_groups::MIN_PROCESS_ACTIVITY;
 use crate::interval::task::{Microstates, ProcessSpan, visible_wait_class};
 use crate::interval::task_activity::TaskActivity;
 use crate::safe;
@@ -254,7 +255,7 @@ pub fn time_breakdown(states: &Microstates, throttled: f64, hidden: bool, page: 
         ("unknown", states.unknown),
     ];
     let mut words = String::new();
-    for (word, threads) in shares.into_iter().filter(|share| share.1 > 0.0005) {
+    for (word, threads) in shares.into_iter().filter(|share| share.1 > MIN_PROCESS_ACTIVITY) {
         words += &format!("{word} {}   ", format_number(threads, 4));
     }
     page.line(2, SafeText::sanitize(words), StyleRole::Plain);

@@ -1,7 +1,7 @@
 //! The queueing discipline of an interface: a shaper holds packets back, whatever the reported link speed is.
 
+use crate::figures::network::SENT_BYTES_PER_SECOND;
 use crate::findings::{Evaluation, Subject};
-use crate::interval::Interval;
 use crate::interval::network::NicSpan;
 use crate::safe;
 use crate::units::PerSecond;
@@ -11,9 +11,6 @@ use crate::view::safe_text::SafeText;
 use crate::view::text::{format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 
-/// Bits of 1024 bytes.
-const BITS_PER_KILOBYTE: f64 = 8192.0;
-
 /// A queueing discipline that lets packets pass at its own rate: some wait in it, although it may not be full.
 pub struct Shaper {
     kind: SafeText,
@@ -22,10 +19,10 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    pub fn new(interval: &Interval, nic: &NicSpan) -> Option<Shaper> {
-        let span = nic.qdisc.as_ref()?;
-        let shapes = span.backlog_packets > 0 && span.overlimits.is_some_and(|rate| rate.0 > 0.0);
-        shapes.then(|| Shaper { kind: kind(interval, nic), megabits_per_second: nic.tx.kilobytes.0 * BITS_PER_KILOBYTE / 1e6 })
+    pub fn new(evaluation: &Evaluation, nic: &NicSpan) -> Option<Shaper> {
+        let qdisc = nic.qdisc.as_ref().filter(|qdisc| qdisc.is_backlogged() && qdisc.is_shaper())?;
+        let sent = SENT_BYTES_PER_SECOND.number(&evaluation.into(), nic)?;
+        Some(Shaper { kind: SafeText::from_name(&qdisc.kind), megabits_per_second: PerSecond(sent).megabits() })
     }
 
     /// `96.5Mbit/s tbf`
@@ -45,20 +42,15 @@ impl Shaper {
     }
 }
 
-fn kind(interval: &Interval, nic: &NicSpan) -> SafeText {
-    let now = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index));
-    now.and_then(|nic| nic.qdisc.as_ref()).map(|qdisc| SafeText::from_name(&qdisc.kind)).unwrap_or_default()
-}
-
 /// What waits in the queueing discipline, and what it drops, as far as it fits.
-pub fn qdisc_line(interval: &Interval, nic: &NicSpan, width: usize) -> Option<SafeLine> {
+pub fn qdisc_line(evaluation: &Evaluation, nic: &NicSpan, width: usize) -> Option<SafeLine> {
     let span = nic.qdisc.as_ref()?;
     let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
-    let held = match Shaper::new(interval, nic) {
+    let held = match Shaper::new(evaluation, nic) {
         Some(shaper) => {
             safe!("held back by a shaper ({}) at {} Mbit/s", shaper.kind, format_number(shaper.megabits_per_second, 5))
         }
-        None => safe!("qdisc {}", kind(interval, nic)),
+        None => safe!("qdisc {}", SafeText::from_name(&span.kind)),
     };
     let full = span.backlog_packets > 0 && span.dropped.is_some_and(|rate| rate.0 > 0.0);
     let role = if full { StyleRole::Bold } else { StyleRole::Dim };

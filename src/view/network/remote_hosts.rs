@@ -30,7 +30,8 @@ const REMOTE_HOST_COLUMNS: [Spec; 10] = [
     Spec::text("REMOTE HOSTS", 22, |row, cell| {
         let role = if row.finding.is_some() { StyleRole::Bold } else { row.role() };
         cell.text(safe!("{}", row.host.address), role);
-    }),
+    })
+    .key("remote_host"),
     Spec::figure(&remote_host::CONNECTIONS, 5, |row, cell| row.figure(cell, &remote_host::CONNECTIONS, 5, row.role())),
     Spec::figure(&remote_host::RECEIVED_BYTES_PER_SECOND, 6, |row, cell| {
         row.figure(cell, &remote_host::RECEIVED_BYTES_PER_SECOND, 6, row.role());
@@ -68,6 +69,7 @@ const REMOTE_HOST_COLUMNS: [Spec; 10] = [
     })
     .min_table_width(PROCESS_COLUMN_WIDTH),
     Spec::text("limited by", 0, |row, cell| cell.text(limited_by(&row.evaluation.interval, row.host), StyleRole::Dim))
+        .key("limit")
         .min_table_width(60),
 ];
 
@@ -102,9 +104,9 @@ const HISTORY: Spec = Spec::graph("rtt ÷ min, log", 0, |row, cell| {
 pub fn cells_of(width: u16) -> Vec<Spec> {
     let wide = width >= 130;
     let mut specs: Vec<Spec> = (REMOTE_HOST_COLUMNS.into_iter())
-        .map(|spec| match spec.heading {
-            "REMOTE HOSTS" if wide => spec.width(40),
-            "limited by" => spec.width(26).min_table_width(150),
+        .map(|spec| match spec.key {
+            "remote_host" if wide => spec.width(40),
+            "limit" => spec.width(26).min_table_width(150),
             _ => spec,
         })
         .collect();

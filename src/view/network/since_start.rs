@@ -1,10 +1,12 @@
 //! The panes of counters since their start: errors, drops and queues of interfaces since each was created, TCP and UDP since the
 //! network namespace was. They show what happened before stalltop was started.
 
+use crate::figures::network as figures;
+use crate::figures::{Column, FigureInput};
 use crate::findings::Evaluation;
 use crate::interval::network::NicSpan;
 use crate::safe;
-use crate::sample::network::{Nic, Udp6};
+use crate::sample::network::Udp6;
 use crate::state::State;
 use crate::state::layout::ScreenLayout;
 use crate::units::{Counter, format};
@@ -16,22 +18,28 @@ use crate::view::theme::StyleRole;
 
 /// A row of the table of interfaces.
 struct NicTotals<'a> {
-    nic: &'a Nic,
-    span: &'a NicSpan,
+    input: FigureInput<'a>,
+    nic: &'a NicSpan,
 }
 
 type Spec = ColumnSpec<fn(&NicTotals, CellContent)>;
 
-/// A count; dim for zero.
-fn count(cell: CellContent, count: Option<u64>) {
-    let role = if count.unwrap_or(0) > 0 { StyleRole::Plain } else { StyleRole::Dim };
-    cell.text(short_count(count), role);
+impl NicTotals<'_> {
+    /// A count; dim for zero.
+    fn count(&self, cell: CellContent, figure: &Column<NicSpan>) {
+        let count = figure.number(&self.input, self.nic);
+        cell.text(short_count(count), role(count));
+    }
 }
 
-fn short_count(count: Option<u64>) -> SafeText {
+fn role(value: Option<f64>) -> StyleRole {
+    if value.is_some_and(|value| value > 0.0) { StyleRole::Plain } else { StyleRole::Dim }
+}
+
+fn short_count(count: Option<f64>) -> SafeText {
     SafeText::sanitize(match count {
-        Some(count) if count < 1000 => count.to_string(),
-        Some(count) => format::short_number(count as f64),
+        Some(count) if count < 1000.0 => format!("{count:.0}"),
+        Some(count) => format::short_number(count),
         None => "-".to_owned(),
     })
 }
@@ -39,26 +47,23 @@ fn short_count(count: Option<u64>) -> SafeText {
 /// The queues come first: in a narrow pane the columns at the end are left out.
 const INTERFACES: [Spec; 11] = [
     Spec::text("NET", 9, |line, cell| cell.text(SafeText::from_name(&line.nic.id.name), StyleRole::Plain)),
-    Spec::text("qdisc", 10, |line, cell| {
+    Spec::figure(&figures::QDISC, 10, |line, cell| {
         let kind = line.nic.qdisc.as_ref().map_or_else(|| "-".into(), |qdisc| SafeText::from_name(&qdisc.kind));
         cell.text(kind, StyleRole::Dim);
     })
     .right_aligned(),
-    Spec::text("backlog", 7, |line, cell| {
-        let bytes = line.span.qdisc.as_ref().map(|qdisc| qdisc.backlog_bytes);
-        let role = if bytes.unwrap_or(0) > 0 { StyleRole::Plain } else { StyleRole::Dim };
-        cell.text(bytes.map_or_else(|| "-".into(), |bytes| SafeText::sanitize(format::short_bytes(bytes as f64))), role);
-    })
-    .right_aligned(),
-    Spec::text("q drop", 6, |line, cell| count(cell, line.nic.qdisc.as_ref().map(|qdisc| qdisc.dropped.0))).right_aligned(),
-    Spec::text("overlimits", 10, |line, cell| count(cell, line.nic.qdisc.as_ref().map(|qdisc| qdisc.overlimits.0)))
-        .right_aligned(),
-    Spec::text("rx drop", 7, |line, cell| count(cell, Some(line.nic.rx.dropped.0))).right_aligned(),
-    Spec::text("tx drop", 7, |line, cell| count(cell, Some(line.nic.tx.dropped.0))).right_aligned(),
-    Spec::text("rx err", 6, |line, cell| count(cell, Some(line.nic.rx.errors.0))).right_aligned(),
-    Spec::text("tx err", 6, |line, cell| count(cell, Some(line.nic.tx.errors.0))).right_aligned(),
-    Spec::text("missed", 6, |line, cell| count(cell, line.nic.rx_missed.map(|missed| missed.0))).right_aligned(),
-    Spec::text("carrier", 7, |line, cell| count(cell, Some(line.nic.carrier_losses.0))).right_aligned(),
+    Spec::figure(&figures::QDISC_BACKLOG_BYTES, 7, |line, cell| {
+        let bytes = figures::QDISC_BACKLOG_BYTES.number(&line.input, line.nic);
+        cell.text(SafeText::sanitize(bytes.map_or("-".to_owned(), format::short_bytes)), role(bytes));
+    }),
+    Spec::figure(&figures::QDISC_DROPPED_TOTAL, 6, |line, cell| line.count(cell, &figures::QDISC_DROPPED_TOTAL)),
+    Spec::figure(&figures::QDISC_OVERLIMITS_TOTAL, 10, |line, cell| line.count(cell, &figures::QDISC_OVERLIMITS_TOTAL)),
+    Spec::figure(&figures::RECEIVE_DROPS_TOTAL, 7, |line, cell| line.count(cell, &figures::RECEIVE_DROPS_TOTAL)),
+    Spec::figure(&figures::SEND_DROPS_TOTAL, 7, |line, cell| line.count(cell, &figures::SEND_DROPS_TOTAL)),
+    Spec::figure(&figures::RECEIVE_ERRORS_TOTAL, 6, |line, cell| line.count(cell, &figures::RECEIVE_ERRORS_TOTAL)),
+    Spec::figure(&figures::SEND_ERRORS_TOTAL, 6, |line, cell| line.count(cell, &figures::SEND_ERRORS_TOTAL)),
+    Spec::figure(&figures::RECEIVE_MISSED_TOTAL, 6, |line, cell| line.count(cell, &figures::RECEIVE_MISSED_TOTAL)),
+    Spec::figure(&figures::CARRIER_LOSSES_TOTAL, 7, |line, cell| line.count(cell, &figures::CARRIER_LOSSES_TOTAL)),
 ];
 
 pub fn interfaces(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
@@ -72,8 +77,8 @@ pub fn interfaces(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &m
         }
     };
     let mut inner = pane.framed(title, note);
-    let interval = &evaluation.interval;
-    let lines = interval.network.nics.iter().filter_map(|span| Some(NicTotals { nic: interval.nic(span)?, span }));
+    let nics = evaluation.interval.network.nics.iter();
+    let lines = nics.map(|nic| NicTotals { input: evaluation.into(), nic });
     table.draw(&mut inner, None, lines.map(|line| table.row(|fill, cell| fill(&line, cell))));
 }
 
@@ -149,8 +154,8 @@ pub fn protocols(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mu
             }
             let cells = SLOT_CELLS - 2 - label.len();
             line.push(safe!("{label}"), StyleRole::Dim);
-            let role = if value.unwrap_or(0) > 0 { StyleRole::Plain } else { StyleRole::Dim };
-            line.push(safe!("{:>cells$}  ", short_count(value)), role);
+            let value = value.map(|value| value as f64);
+            line.push(safe!("{:>cells$}  ", short_count(value)), role(value));
         }
         inner.line(y, line);
     }

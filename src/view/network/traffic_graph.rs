@@ -18,9 +18,6 @@ use crate::view::widgets::area_graph::AreaGraph;
 /// Cells of the labels of a graph.
 const LABEL_WIDTH: u16 = 15;
 
-/// Bits of a KB of 1024 bytes.
-const KILOBYTE_BITS: f64 = 8192.0;
-
 /// Share of the limit from which the highest value has a graph on the scale of the limit.
 const MIN_SHARE_OF_LIMIT: f64 = 0.25;
 
@@ -31,14 +28,14 @@ pub fn draw_graph(state: &State, evaluation: &Evaluation, nic: &NicSpan, pane: &
     let received = columns.ranges(&GraphFigure::Received(nic.id.clone()));
     let sent = columns.ranges(&GraphFigure::Sent(nic.id.clone()));
     let highest = received.iter().chain(&sent).flatten().map(|&[_, _, max]| max).fold(0.0, f32::max);
-    let speed = nic.link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6 / KILOBYTE_BITS);
+    let speed = nic.link.kilobytes();
     // What a shaper lets pass is the limit, not the speed.
     let rate = nic.qdisc.as_ref().and_then(|qdisc| qdisc.rate).map(|rate| rate.0 / 1024.0);
     // A graph of little traffic would be empty on the scale of its limit.
     let scale = f64::from(highest)..=f64::from(highest) / MIN_SHARE_OF_LIMIT;
     let limit = rate.or(speed).filter(|limit| scale.contains(limit));
     let top = limit.map_or_else(|| nice_ceiling(highest.max(1.0), 1024.0), |limit| limit as f32);
-    let share = match (Shaper::new(&evaluation.interval, nic), speed) {
+    let share = match (Shaper::new(evaluation, nic), speed) {
         (Some(shaper), _) => format!("; now {}", shaper.rate()),
         (None, _) if rate.is_some() => String::new(),
         (None, Some(_)) if limit.is_some() => " = its speed".to_owned(),

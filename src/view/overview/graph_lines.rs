@@ -56,7 +56,7 @@ pub fn nic_line(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], width
         return None;
     }
     // What a shaper lets pass is the limit, whatever the speed.
-    let limit = Shaper::new(&evaluation.interval, nic).map(|shaper| shaper.rate());
+    let limit = Shaper::new(evaluation, nic).map(|shaper| shaper.rate());
     let limit = limit.filter(|_| f64::from(highest) <= nic.tx.kilobytes.0 * MAX_OF_LIMIT);
     let top = if limit.is_some() { highest } else { nice_ceiling(highest.max(1.0), 1024.0) };
     let mut line = SafeLine::new(SafeText::from_name(&nic.id.name), StyleRole::Plain).truncated(NAME_WIDTH - 1);
@@ -65,7 +65,7 @@ pub fn nic_line(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], width
         line.push(word, StyleRole::Dim);
         line.push_glyphs(side.glyphs(|rate| (rate / top, role)));
     }
-    let speed = nic.link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6 / 8.0 / 1024.0);
+    let speed = nic.link.kilobytes();
     let scale = match (limit, speed) {
         (Some(limit), _) => limit,
         (None, None) => bytes_per_second(top),

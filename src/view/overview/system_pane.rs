@@ -2,17 +2,17 @@
 
 use super::load_parts;
 use super::memory_line::memory_parts;
+use crate::figures::Column;
 use crate::findings::Evaluation;
+use crate::interval::pressure::PressureSpan;
 use crate::safe;
-use crate::sample::Reading;
-use crate::sample::pressure::Stall;
 use crate::state::State;
 use crate::state::history::{GraphFigure, MemoryShare};
 use crate::state::layout::ScreenLayout;
-use crate::units::Ratio;
 use crate::view::pane::Pane;
+use crate::view::pressure::resources::{percent, share, waiting};
 use crate::view::safe_line::SafeLine;
-use crate::view::text::format_number;
+use crate::view::safe_text::SafeText;
 use crate::view::theme::StyleRole;
 use crate::view::time_cells::TimeCells;
 
@@ -66,41 +66,35 @@ fn wrapped(heading: &'static str, parts: Vec<SafeLine>, width: usize) -> Vec<Saf
 
 /// The same in a line, without the averages.
 fn pressure_line(evaluation: &Evaluation) -> SafeLine {
-    let span = &evaluation.interval.pressure;
     let mut line = SafeLine::new("PSI ", StyleRole::Heading);
-    for (what, some) in [("cpu", span.cpu_some), ("io", span.io_some), ("mem", span.memory_some)] {
-        line.push(safe!(" {what} "), StyleRole::Dim);
-        line.push(some.map_or("-".into(), |share| safe!("{}%", format_number(share.percent(), 5))), StyleRole::Plain);
+    for (resource, [now, ..]) in waiting() {
+        line.push(safe!(" {} ", resource.short_name), StyleRole::Dim);
+        line.push(with_sign(evaluation, now), StyleRole::Plain);
     }
     line
 }
 
+/// `12.5%`, or `-`
+fn with_sign(evaluation: &Evaluation, figure: &Column<PressureSpan>) -> SafeText {
+    let text = percent(evaluation, figure, 0);
+    if share(evaluation, figure).is_some() { safe!("{text}%") } else { text }
+}
+
 /// Shares of time in which some task waited: in the interval, and the kernel's averages.
 fn pressure_lines(evaluation: &Evaluation) -> Vec<SafeLine> {
-    let (span, raw) = (&evaluation.interval.pressure, &evaluation.interval.newer.pressure);
-    let line = |what: &'static str, some: Option<Ratio>, full: Option<Ratio>, stall: &Reading<Stall>, limit: f64| {
-        let average = |value: f32| format!("{:>5}", format_number(f64::from(value), 5));
-        let averages = stall.as_ref().ok().and_then(|stall| stall.some);
-        let averages = averages.map_or_else(String::new, |some| {
-            format!("  10s {}  60s {}  300s {}", average(some.avg10), average(some.avg60), average(some.avg300))
-        });
-        let some_text = some.map_or("-".to_owned(), |share| format!("{}%", format_number(share.percent(), 5)));
-        let share = some.map_or(0.0, |share| share.0);
-        let role = match share {
-            share if share >= limit => StyleRole::Warning,
-            share if share > 0.0 => StyleRole::Plain,
-            _ => StyleRole::Dim,
+    let percent = |figure, cells| percent(evaluation, figure, cells);
+    let lines = waiting().map(|(resource, [some, ten, minute, five_minutes])| {
+        let role = resource.role(evaluation, share(evaluation, some));
+        let full = resource.full.map(|[full, ..]| full).filter(|full| share(evaluation, full).is_some());
+        let full = full.map_or_else(SafeText::default, |full| safe!(" full {}%", percent(full, 5)));
+        let averages = match share(evaluation, ten) {
+            None => SafeText::default(),
+            Some(_) => safe!("  10s {}  60s {}  300s {}", percent(ten, 5), percent(minute, 5), percent(five_minutes, 5)),
         };
-        let full = full.map_or_else(String::new, |share| format!(" full {:>5}%", format_number(share.percent(), 5)));
         SafeLine::new("PSI  ", StyleRole::Heading)
-            .with(safe!("{what:<4}"), StyleRole::Dim)
-            .with(safe!("{some_text:>6}"), role)
+            .with(safe!("{:<4}", resource.short_name), StyleRole::Dim)
+            .with(safe!("{:>6}", with_sign(evaluation, some)), role)
             .with(safe!("{full:<12}{averages}"), StyleRole::Dim)
-    };
-    let memory_limit = evaluation.thresholds().memory_pressure_ratio;
-    vec![
-        line("cpu", span.cpu_some, None, &raw.cpu, f64::INFINITY),
-        line("io", span.io_some, span.io_full, &raw.io, f64::INFINITY),
-        line("mem", span.memory_some, span.memory_full, &raw.memory, memory_limit),
-    ]
+    });
+    lines.collect()
 }

@@ -1,7 +1,7 @@
 //! The pane of the load average: its values, and the groups whose threads it counts now.
 
 use crate::findings::Evaluation;
-use crate::interval::load_members::{LoadMember, load_members};
+use crate::interval::load_members::{LoadMember, MIN_LISTED_THREADS, load_members};
 use crate::safe;
 use crate::state::State;
 use crate::state::layout::ScreenLayout;
@@ -48,9 +48,6 @@ const COLUMNS: [Spec; 5] = [
     }),
 ];
 
-/// Fewer threads are not worth a row: it would come and go.
-const MIN_THREADS: f64 = 0.1;
-
 pub fn pane(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let title = SafeLine::new("What the load average counts", StyleRole::Bold);
     let ways = ["threads in R and in D, by sub-samples", "threads in R and in D", "by sub-samples"];
@@ -65,10 +62,11 @@ pub fn pane(_: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pan
     inner.line(0, graph_title(parts, inner.width()));
     let members = load_members(&evaluation.interval);
     let table = Columns::new(&COLUMNS, inner.width());
-    let lines = members.iter().filter(|member| member.total() >= MIN_THREADS).map(|member| MemberLine { evaluation, member });
+    let lines =
+        members.iter().filter(|member| member.total() >= MIN_LISTED_THREADS).map(|member| MemberLine { evaluation, member });
     let mut below = inner.subarea(0, 1, u16::MAX, u16::MAX);
     table.draw(&mut below, None, lines.map(|line| table.row(|fill, cell| fill(&line, cell))));
-    if members.iter().all(|member| member.total() < MIN_THREADS) {
+    if members.iter().all(|member| member.total() < MIN_LISTED_THREADS) {
         below.line(1, ("no thread runs or is in D", StyleRole::Dim));
     }
 }

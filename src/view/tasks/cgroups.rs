@@ -83,11 +83,12 @@ const WRITE: Spec =
 const STATES: Spec = Spec::graph("time goes to", 16, |line, cell| {
     let width = cell.width;
     cell.glyphs(StackedBar(&state_segments(&line.group.span.states, throttled_threads(line))).glyphs(width));
-});
-const NAME: Spec = Spec::text("container, pod, unit or cgroup", 0, name_cell).sorted_by(SortColumn::TASK_COMMAND);
+})
+.key("states");
+const NAME: Spec = Spec::text("container, pod, unit or cgroup", 0, name_cell).sorted_by(SortColumn::TASK_COMMAND).key("name");
 /// The same for a pane with less room.
-const SHORT_NAME: Spec = Spec::text("container or cgroup", 0, name_cell).sorted_by(SortColumn::TASK_COMMAND);
-const MEMBERS: Spec = Spec::text("processes", 34, |line, cell| cell.text(members(line.group), StyleRole::Dim));
+const SHORT_NAME: Spec = Spec::text("container or cgroup", 0, name_cell).sorted_by(SortColumn::TASK_COMMAND).key("name");
+const MEMBERS: Spec = Spec::text("processes", 34, |line, cell| cell.text(members(line.group), StyleRole::Dim)).key("members");
 
 const PANE_COLUMNS: [Spec; 8] = [PROCESSES, THREADS, CPU, RUN_QUEUE, DISK, LOCK, STATES.min_table_width(64), NAME];
 

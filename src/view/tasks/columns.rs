@@ -5,6 +5,7 @@ use crate::figures::thread::{self, ThreadRow};
 use crate::figures::{Column, FigureInput};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
+use crate::interval::process_groups::MIN_PROCESS_ACTIVITY;
 use crate::interval::task::{Microstates, ProcessSpan};
 use crate::safe;
 use crate::sample::task::{Process, TaskState, Tasks, Thread};
@@ -114,7 +115,8 @@ const COMMAND_LINE: Spec = Spec::text("command line", 0, |line, cell| {
     let role = if line.process.kernel_thread { StyleRole::Dim } else { StyleRole::Plain };
     cell.text(command_line(line.process), role);
 })
-.min_table_width(MIN_COMMAND_LINE_WIDTH);
+.min_table_width(MIN_COMMAND_LINE_WIDTH)
+.key("command_line");
 
 const COMMAND: Spec = Spec::figure(&task::COMMAND, 14, |line, cell| {
     let name = SafeText::from_name(line.thread.map_or(&line.process.comm, |thread| &thread.comm));
@@ -127,10 +129,10 @@ const COMMAND: Spec = Spec::figure(&task::COMMAND, 14, |line, cell| {
 })
 .sorted_by(SortColumn::TASK_COMMAND);
 
-const STATES: Spec = Spec::graph("time goes to", 16, states_cell);
+const STATES: Spec = Spec::graph("time goes to", 16, states_cell).key("states");
 
 /// The states in the order of the bar.
-const STATES_WITH_HEADINGS: Spec = Spec::graph("USR SYS RUNQ DISK LOCK SLEEP", 30, states_cell);
+const STATES_WITH_HEADINGS: Spec = Spec::graph("USR SYS RUNQ DISK LOCK SLEEP", 30, states_cell).key("states");
 
 fn states_cell(line: &TaskLine, cell: CellContent) {
     let width = cell.width;
@@ -146,7 +148,8 @@ const MEMORY: Spec = Spec::text("mem", 5, |line, cell| {
 })
 .right_aligned()
 .sorted_by(SortColumn::TASK_RESIDENT)
-.min_table_width(MIN_MEMORY_WIDTH);
+.min_table_width(MIN_MEMORY_WIDTH)
+.key(task::RESIDENT_BYTES.definition.key);
 
 /// Read and written.
 const STORAGE: Spec = Spec::text("I/O/s", 5, |line, cell| {
@@ -155,7 +158,8 @@ const STORAGE: Spec = Spec::text("I/O/s", 5, |line, cell| {
     line.of_process(cell, byte_rate_text(both.map(|(read, written)| read + written)));
 })
 .right_aligned()
-.min_table_width(MIN_MEMORY_WIDTH);
+.min_table_width(MIN_MEMORY_WIDTH)
+.key("storage_bytes_per_second");
 
 /// Cells from which there is room for them.
 const MIN_MEMORY_WIDTH: u16 = 76;
@@ -221,7 +225,8 @@ const CPU_HISTORY: Spec = Spec::graph("CPU history", 14, |line, cell| {
         let most = cells.values.iter().flatten().copied().fold(1.0_f32, f32::max);
         cell.glyphs(cells.glyphs(|cpus| (cpus / most, StyleRole::User)));
     }
-});
+})
+.key("cpu_history");
 
 /// Cells from which there is room for it.
 const MIN_CPU_HISTORY_WIDTH: u16 = 190;
@@ -348,7 +353,7 @@ pub fn table(state: &State, width: u16) -> Columns<fn(&TaskLine, CellContent)> {
 
 /// What an active process waits on.
 fn process_activity(interval: &Interval, process: &Process, span: &ProcessSpan, cells: u16) -> Option<SafeText> {
-    let task = span.top_thread.filter(|_| span.states.non_sleep() >= 0.0005)?;
+    let task = span.top_thread.filter(|_| span.states.non_sleep() >= MIN_PROCESS_ACTIVITY)?;
     let group = interval.idle_blocked.iter().flat_map(|idle| &idle.groups).find(|group| group.group == process.group());
     // Its group waits for one member in I/O: the wait chain explains more than its own wait channel.
     let group = group.filter(|group| group.behind_lock() >= 0.5 && span.states.lock > 0.5);

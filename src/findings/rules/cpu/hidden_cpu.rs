@@ -6,7 +6,7 @@ use crate::findings::formatting::{cpu_time, percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::cpu::clauses::{cpu_users_clause, list_top_cpu_users};
-use crate::interval::cpu::{CpuSpan, CpuUsage};
+use crate::interval::cpu::{CpuSpan, CpuUsage, MIN_REPORTED_UNACCOUNTED};
 use crate::interval::cpu_accounting::{MIN_DIFFERENCE_CPUS, MIN_TICKS_PER_SECOND};
 use crate::interval::task::ThreadSpan;
 
@@ -39,9 +39,6 @@ pub const HIDDEN_CPU: Rule = Rule {
 /// Hidden CPU time is a warning from this amount, otherwise a note.
 /// docs/metrics.md, "Fixed thresholds".
 const MIN_WARNING_CPUS: f64 = 0.25;
-
-/// Share of a CPU's time that is in no field of /proc/stat, from which the sentence says it.
-const MIN_REPORTED_UNACCOUNTED: f64 = 0.02;
 
 /// Share of a CPU's run time from which its top thread is named as the only one.
 const MIN_SOLE_USER_SHARE: f64 = 0.9;

@@ -64,7 +64,7 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
         let most = if scope.namespace.is_none() { top_receiver(context, span) } else { None };
         let sentence = format!(
             "{device}: {}: {} ({}){}{}",
-            describe_limit(nic, qdisc),
+            describe_limit(qdisc),
             describe_backlog(qdisc),
             carried(),
             most.unwrap_or_default(),
@@ -74,7 +74,7 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
                 ""
             },
         );
-        let limit = ChainLink::new(format!("{}: {}", describe_limit(nic, qdisc), describe_backlog(qdisc)), "tc (rtnetlink)");
+        let limit = ChainLink::new(format!("{}: {}", describe_limit(qdisc), describe_backlog(qdisc)), "tc (rtnetlink)");
         Some((qdisc.backlog_packets as f64, 0.0, "count", sentence, limit, true))
     } else if let (true, Some(lost)) = (enough(state.dropping_intervals(&span.id)), span.saturation) {
         let all = span.rx.packets.0 + span.tx.packets.0;
@@ -203,18 +203,12 @@ fn format_kilobytes_per_second(kilobytes: f64) -> String {
     format!("{}/s", bytes(kilobytes * 1024.0))
 }
 
-/// Disciplines that count early drops and marks as overlimits, and have no rate.
-const WITHOUT_RATE: [&[u8]; 4] = [b"red", b"gred", b"choke", b"sfb"];
-
 /// `a traffic shaper (tbf, 100 Mbit/s) limits what it sends`. Without a shaper packets wait for the link.
-fn describe_limit(nic: &Nic, qdisc: &QdiscSpan) -> String {
-    let kind = nic.qdisc.as_ref().map(|qdisc| &qdisc.kind);
-    let name = kind.map_or_else(|| "tc".into(), lossy_name);
-    let delays =
-        qdisc.overlimits.is_some_and(|rate| rate.0 > 0.0) && kind.is_none_or(|kind| !WITHOUT_RATE.contains(&kind.as_bytes()));
+fn describe_limit(qdisc: &QdiscSpan) -> String {
+    let name = lossy_name(&qdisc.kind);
     match qdisc.rate {
         Some(rate) => format!("a traffic shaper ({name}, {}) limits what it sends", megabits_per_second(rate)),
-        None if delays => format!("tx is limited by its queueing discipline ({name})"),
+        None if qdisc.is_shaper() => format!("tx is limited by its queueing discipline ({name})"),
         None if qdisc.backlog_packets == 0 => {
             format!("its queueing discipline ({name}) drops packets, and none waits at the end of the interval")
         }
@@ -224,7 +218,7 @@ fn describe_limit(nic: &Nic, qdisc: &QdiscSpan) -> String {
 
 /// As tc prints rates: `100 Mbit/s`.
 fn megabits_per_second(bytes: PerSecond) -> String {
-    let megabits = bytes.0 * 8.0 / 1e6;
+    let megabits = bytes.megabits();
     let digits = if megabits.fract() == 0.0 { format!("{megabits:.0}") } else { significant_digits(megabits) };
     format!("{digits} Mbit/s")
 }
