@@ -54,6 +54,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return exit_code(Err(failure));
     }
     if let Some(wanted) = ProbeProgram::from_arguments(arguments.get(1..).unwrap_or_default()) {
+        // It was started as /proc/self/exe.
+        let _ = nix::sys::prctl::set_name(c"stalltop");
         privileges::drop_privileges_for_loader();
         loader_process::run_loader(wanted);
         return ExitCode::SUCCESS;

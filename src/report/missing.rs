@@ -47,13 +47,17 @@ pub fn missing_readings(sample: &Sample) -> Vec<(&'static str, Absent)> {
     note("connections of remote hosts (sock_diag)", missed(sample.protocols.remote_hosts.as_ref().err()).as_ref());
     note("/proc/net/softnet_stat", missed(sample.protocols.softnet.as_ref().err()).as_ref());
     let uncounted = sample.limits.as_ref().is_ok_and(|limits| !limits.has_descriptor_counts);
-    note("open file descriptors of processes (Linux 6.2)", uncounted.then_some(&Absent::Unsupported));
+    note("open file descriptors of processes (from Linux 6.2 on)", uncounted.then_some(&Absent::NoSuchFile));
     note("cgroup cpu.stat", sample.cgroups.as_ref().err());
     // Off by default: `doctor` reports that.
     let refused = sample.delays.as_ref().err().filter(|why| matches!(why, Absent::NoPermission | Absent::Malformed));
     note("delays of tasks (taskstats)", refused);
     note("tasks", sample.tasks.as_ref().err());
-    note("ends of short-lived processes (taskstats)", missed(sample.exits.as_ref().err()).as_ref());
+    let unknown = missed(sample.exits.as_ref().err());
+    match unknown {
+        Some(Absent::Unsupported) => note("ends of short-lived processes (from Linux 5.19 on)", Some(&Absent::NoSuchFile)),
+        _ => note("ends of short-lived processes (taskstats)", unknown.as_ref()),
+    }
     if let Ok(tasks) = &sample.tasks {
         note(HIDDEN_WAIT_CHANNELS, (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
         note("run-queue wait (schedstat)", (tasks.hidden.schedstats > 0).then_some(&Absent::Unsupported));

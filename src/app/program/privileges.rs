@@ -5,12 +5,14 @@
 //! privileges, so that these keep them.
 
 use nix::sys::prctl::set_no_new_privs;
+use nix::sys::resource::{RLIM_INFINITY, Resource, setrlimit};
 use nix::unistd::{getegid, geteuid, getgid, getuid};
 
 use super::exit::{Exit, Failure};
 use crate::app::sys;
 use crate::cli::Command;
 use crate::kernel::sys::{CapabilitySets, capget, capset};
+use crate::kernel::{Root, probe};
 
 /// A number of include/uapi/linux/capability.h.
 pub type Capability = u32;
@@ -90,6 +92,10 @@ pub fn drop_privileges_for(command: &Command) {
     let signals = [SIGNAL_CAPABILITY].iter().filter(|_| sends_signals);
     let effective = set_of(FILE_CAPABILITIES.iter().chain(monitoring).chain(signals).chain(resource));
     let only_permitted = if samples_machine { 1 << NAMESPACE_CAPABILITY } else { 0 };
+    if samples_machine {
+        // Before Linux 5.11 the maps of eBPF programs count as locked memory, and only CAP_SYS_RESOURCE may raise its limit.
+        let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
+    }
     drop_all_except(effective, effective | only_permitted);
 }
 
@@ -107,6 +113,13 @@ pub fn drop_privileges_for_loader() {
 
 /// What lets this process load eBPF programs.
 pub fn bpf_remedy() -> String {
+    let lockdown = Root::host().read_once("sys/kernel/security/lockdown").unwrap_or_default();
+    if lockdown.windows(LOCKED_DOWN.len()).any(|words| words == LOCKED_DOWN) {
+        return "the kernel is locked down: boot it without lockdown=confidentiality".to_owned();
+    }
+    if probe::permission_obstacle().is_none() {
+        return "the capabilities are there, docs/probes.md says what it needs of the kernel".to_owned();
+    }
     remedy(&[(39, "BPF"), (38, "PERFMON")], "run as root, or with CAP_BPF and CAP_PERFMON")
 }
 
@@ -114,6 +127,9 @@ pub fn bpf_remedy() -> String {
 pub fn uprobe_remedy() -> String {
     remedy(&[(39, "BPF"), (38, "PERFMON"), (NAMESPACE_CAPABILITY, "SYS_ADMIN")], "run as root")
 }
+
+/// In /sys/kernel/security/lockdown
+const LOCKED_DOWN: &[u8] = b"[confidentiality]";
 
 /// A root user who lacks a capability is in a container: becoming root is no advice there.
 fn remedy(needed: &[(Capability, &str)], for_user: &str) -> String {

@@ -19,7 +19,8 @@ pub fn bpf_iterator_line(in_initial_pid_namespace: bool, probes: ProbeMode) -> S
     }
     match TaskIterator::load(&loader_process::own_executable()) {
         Ok(_) => {
-            "eBPF      programs can be loaded: holders of locks inside the kernel are named where the kernel has the fields\n"
+            "eBPF      programs can be loaded: holders of locks inside the kernel are named where the kernel has the fields \
+             (mutexes from Linux 6.15 on, rw-semaphores from 6.17 on, before that mmap_lock alone)\n"
                 .to_owned()
         }
         Err(why) => {
