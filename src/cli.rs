@@ -22,6 +22,7 @@ pub mod record;
 pub mod report;
 pub mod screen;
 pub mod serve;
+mod suggestion;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -48,7 +49,7 @@ pub use record::{Info, Record};
 pub use screen::{Appearance, Live, Replay};
 pub use serve::Serve;
 pub use usage_error::EarlyExit;
-use usage_error::{misspelt_tool_error, one_line_error, subcommand_path};
+use usage_error::{one_line_error, subcommand_path};
 
 /// The parsed command line.
 #[derive(Debug, PartialEq)]
@@ -195,8 +196,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     let parsed =
         matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| match command_path.as_deref() {
             Some("nicstat") => nicstat::nicstat_error(&error, "stalltop nicstat -h"),
-            Some(command) => one_line_error(&error, &format!("stalltop {command} --help")),
-            None => misspelt_tool_error(&error).unwrap_or_else(|| one_line_error(&error, "stalltop --help")),
+            Some(command) => one_line_error(&error, Some(command), &format!("stalltop {command} --help")),
+            None => one_line_error(&error, None, "stalltop --help"),
         })?;
     let Cli { root, configuration, live, command } = parsed;
     let default_live = Live {

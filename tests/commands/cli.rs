@@ -93,13 +93,25 @@ fn a_misspelt_word_is_answered_with_the_right_one() {
         (&["vmsta"], "Instead of 'vmstat 1' try 'stalltop table load 1 --columns vmstat'"),
         (&["mpsat"], "did you mean 'mpstat'?"),
         (&["htopp"], "did you mean 'htop'?"),
-        (&["nicsta"], "did you mean 'nicstat'? Instead of 'nicstat 1' try 'stalltop nicstat 1'"),
+        (&["nicsta"], "did you mean 'nicstat'?"),
         (&["chekc"], "did you mean 'check'?"),
         (&["recor"], "'record'?: try 'stalltop --help'"),
+        (&["start"], "'start' is not a command: try 'stalltop'"),
+        (&["table", "net"], "did you mean 'nic'?: try"),
+        (&["table"], "There are cpu, core, disk, nic, tcp, udp, task, thread, load, pressure, memory, cgroup: for example 'st"),
     ] {
         let (code, stdout, stderr) = run(arguments);
         assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}");
         assert!(is_one_line(&stderr) && stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_command_that_needs_another_word_prints_its_help_to_standard_error() {
+    for command in ["probe", "baseline"] {
+        let (code, stdout, stderr) = run(&[command]);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{command}");
+        assert!(stderr.contains("Usage: stalltop ") && stderr.contains("Example: "), "{stderr}");
     }
 }
 
