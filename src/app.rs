@@ -75,6 +75,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             print_help_to_stderr(&help);
             return ExitCode::from(Exit::Usage.code());
         }
+        Err(EarlyExit::PluginUsageError(line)) => {
+            print_stderr(&line);
+            return ExitCode::from(Exit::Unknown.code());
+        }
         Err(EarlyExit::NicstatUsageError(line)) => {
             print_stderr(&line);
             return ExitCode::from(Exit::Failed.code());

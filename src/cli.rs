@@ -192,11 +192,13 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
         return Err(EarlyExit::UsageError(usage_error));
     }
     let command_path = subcommand_path(&arguments);
+    let is_plugin = is_monitoring_plugin(command_path.as_deref(), &arguments);
+    let for_caller = |exit: EarlyExit| if is_plugin { exit.of_plugin() } else { exit };
     let matches = clap_command().override_help(help::FIRST_SCREEN).try_get_matches_from(arguments);
     let parsed =
         matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| match command_path.as_deref() {
             Some("nicstat") => nicstat::nicstat_error(&error, "stalltop nicstat -h"),
-            Some(command) => one_line_error(&error, Some(command), &format!("stalltop {command} --help")),
+            Some(command) => for_caller(one_line_error(&error, Some(command), &format!("stalltop {command} --help"))),
             None => one_line_error(&error, None, "stalltop --help"),
         })?;
     let Cli { root, configuration, live, command } = parsed;
@@ -209,11 +211,17 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     match command {
         Some(_) if live != default_live => {
             let what = "options of a command follow its name: 'stalltop record -i 5s', not 'stalltop -i 5s record'";
-            Err(EarlyExit::UsageError(format!("{what}: try 'stalltop --help'")))
+            Err(for_caller(EarlyExit::UsageError(format!("{what}: try 'stalltop --help'"))))
         }
         Some(command) => Ok(Invocation { root, configuration, command }),
         None => Ok(Invocation { root, configuration, command: Command::Live(live) }),
     }
+}
+
+/// Whether the exit code is that of a monitoring plugin: of `check`, `fleet --once` and `fleet --json`.
+fn is_monitoring_plugin(command: Option<&str>, arguments: &[OsString]) -> bool {
+    let has = |option: &str| arguments.iter().any(|word| word == option);
+    command == Some("check") || (command == Some("fleet") && (has("--once") || has("--json")))
 }
 
 /// The usage error for what is not a command but an interval, as vmstat takes it, a recording, or another tool.

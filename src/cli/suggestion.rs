@@ -156,7 +156,7 @@ mod tests {
     fn message(words: &str) -> String {
         let arguments = std::iter::once("stalltop").chain(words.split_whitespace()).map(std::ffi::OsString::from);
         match parse(arguments) {
-            Err(EarlyExit::UsageError(text) | EarlyExit::NicstatUsageError(text)) => text,
+            Err(EarlyExit::UsageError(text) | EarlyExit::PluginUsageError(text) | EarlyExit::NicstatUsageError(text)) => text,
             other => panic!("{words}: {other:?}"),
         }
     }

@@ -16,8 +16,20 @@ pub enum EarlyExit {
     MissingCommand(String),
     /// Wrong usage, in one line
     UsageError(String),
+    /// Wrong usage of `check` or `fleet --once`: a monitoring system takes exit code 2 for a critical finding
+    PluginUsageError(String),
     /// Wrong usage of nicstat, which has an exit code of its own for it
     NicstatUsageError(String),
+}
+
+impl EarlyExit {
+    /// The same for a command whose exit code a monitoring system reads.
+    pub(super) fn of_plugin(self) -> EarlyExit {
+        match self {
+            EarlyExit::UsageError(line) => EarlyExit::PluginUsageError(line),
+            other => other,
+        }
+    }
 }
 
 /// The command that the arguments name, such as `baseline set`: the help of this command is the remedy.

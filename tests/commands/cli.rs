@@ -75,9 +75,21 @@ fn wrong_usage_exits_with_2() {
     ];
     for arguments in wrong {
         let (code, stdout, stderr) = run(arguments);
-        assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}");
+        // A monitoring system takes 2 for a critical finding.
+        let expected = if arguments[0] == "check" { 3 } else { 2 };
+        assert_eq!((code, stdout.as_str()), (expected, ""), "{arguments:?}");
         assert!(is_one_line(&stderr), "{arguments:?}: {stderr}");
     }
+    for arguments in [
+        &["fleet", "--once", "--xyz"][..],
+        &["fleet", "--json"],
+        &["fleet", "--once", "--hosts", "/nonexistent"],
+        &["-i", "5s", "check"],
+    ] {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, stdout.as_str()), (3, ""), "{arguments:?}: {stderr}");
+    }
+    assert_eq!(run(&["fleet", "--xyz"]).0, 2);
     assert!(run(&["-i", "1ms"]).2.contains("100ms to 1h"));
 }
 
@@ -101,7 +113,7 @@ fn a_misspelt_word_is_answered_with_the_right_one() {
         (&["table"], "There are cpu, core, disk, nic, tcp, udp, task, thread, load, pressure, memory, cgroup: for example 'st"),
     ] {
         let (code, stdout, stderr) = run(arguments);
-        assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}");
+        assert_eq!((code, stdout.as_str()), (if arguments[0] == "check" { 3 } else { 2 }, ""), "{arguments:?}");
         assert!(is_one_line(&stderr) && stderr.contains(expected), "{arguments:?}: {stderr}");
     }
 }
