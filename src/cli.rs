@@ -83,7 +83,7 @@ pub enum Command {
     Live(Live),
     /// Record without a screen, until stopped
     #[command(after_help = "Example: stalltop record --for 10m /var/tmp/slow.stalltop\n\
-                            A file per day for a week: stalltop record --rotate 1d --keep 7d /var/lib/stalltop\n\
+                            A file per day for a week: stalltop record --rotate 1d --keep 7d /var/lib/stalltop-record\n\
                             Counting operations: stalltop record --ops 'redis-cli info stats | sed -n s/total_commands_processed://p' base.stalltop\n\
                             Only what happens: stalltop record --armed /var/lib/stalltop-armed --on-finding /usr/local/bin/tell\n\
                             A remote live screen: ssh db1 stalltop record - | stalltop replay -")]
@@ -112,7 +112,7 @@ pub enum Command {
     Serve(Serve),
     /// Tools for agents: a server of the Model Context Protocol on standard input and output. They only read
     #[command(after_help = "Example: claude mcp add stalltop -- stalltop mcp\n\
-                            With recordings and other machines: stalltop mcp --dir /var/lib/stalltop --host db1 --host db2")]
+                            With recordings and other machines: stalltop mcp --dir /var/lib/stalltop-record --host db1 --host db2")]
     Mcp(mcp::Mcp),
     /// Print what a recording contains
     #[command(after_help = "Example: stalltop info --verify db1-20261120T120000.stalltop")]
