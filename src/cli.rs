@@ -92,7 +92,7 @@ pub enum Command {
     #[command(after_help = "Example: stalltop replay db1-20261120T120000.stalltop --at 12:03\n\
                             A remote live screen: ssh db1 stalltop record - | stalltop replay -")]
     Replay(Replay),
-    /// Show recordings of six loads, each with a note that says what to notice
+    /// Show recordings of seven loads, each with a note that says what to notice
     #[command(after_help = "Example: stalltop demo\nOne of them: stalltop demo 3")]
     Demo(Demo),
     /// Print the findings and exit: 0 none, 1 a warning, 2 a critical one, 3 unknown

@@ -30,8 +30,8 @@ fn clap_messages_become_one_line() {
     };
     for (words, end) in [
         ("chekc", "unrecognized subcommand 'chekc': did you mean 'check'?: try 'stalltop --help'"),
-        ("demo 9", ": they are 1 to 6, and 'stalltop demo --list' has their titles: try 'stalltop demo --help'"),
-        ("demo x", ": they are 1 to 6, and 'stalltop demo --list' has their titles: try 'stalltop demo --help'"),
+        ("demo 9", ": they are 1 to 7, and 'stalltop demo --list' has their titles: try 'stalltop demo --help'"),
+        ("demo x", ": they are 1 to 7, and 'stalltop demo --list' has their titles: try 'stalltop demo --help'"),
         ("table disc", ": did you mean 'disk'?: try 'stalltop table --help'"),
         ("check --for -5s", "unexpected argument '-5' found: times and counts are not negative: try 'stalltop check --help'"),
         ("cat", "not provided: --output <FILE>, <FILES> <FILES>...: try 'stalltop cat --help'"),
