@@ -119,6 +119,15 @@ fn a_misspelt_word_is_answered_with_the_right_one() {
 }
 
 #[test]
+fn a_command_that_reads_files_only_says_so_of_a_stream() {
+    for arguments in [&["info", "-"][..], &["export", "-", "-o", "-", "--format", "csv"], &["table", "cpu", "--from", "-"]] {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, stdout.as_str()), (1, ""), "{arguments:?}");
+        assert!(stderr.contains("this command reads files only: save the stream first"), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
 fn a_command_that_needs_another_word_prints_its_help_to_standard_error() {
     for command in ["probe", "baseline"] {
         let (code, stdout, stderr) = run(&[command]);
