@@ -289,8 +289,10 @@ fn compare(figures: &Figures) -> ExitCode {
     if worse > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Another compiler makes other instructions of the same source.
+/// Another compiler makes other instructions of the same source, and so does one for another processor.
 fn compiler() -> String {
-    let output = Command::new("rustc").arg("--version").output().unwrap();
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    let output = Command::new("rustc").arg("-vV").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or("unknown host");
+    format!("{} {host}", text.lines().next().unwrap_or_default())
 }

@@ -38,7 +38,7 @@ use std::process::ExitCode;
 
 use command::completions::{self, SHELL_VARIABLE};
 use program::exit::{Exit, Failure};
-use program::stdio::{print, print_stderr};
+use program::stdio::{print, print_help_to_stderr, print_stderr};
 use program::{allocator, panics, privileges, signals};
 
 use crate::cli::{self, EarlyExit};
@@ -72,6 +72,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(EarlyExit::UsageError(line)) => {
             print_stderr(&line);
             return ExitCode::from(Exit::Usage.code());
+        }
+        Err(EarlyExit::MissingCommand(help)) => {
+            print_help_to_stderr(&help);
+            return ExitCode::from(Exit::Usage.code());
+        }
+        Err(EarlyExit::PluginUsageError(line)) => {
+            print_stderr(&line);
+            return ExitCode::from(Exit::Unknown.code());
         }
         Err(EarlyExit::NicstatUsageError(line)) => {
             print_stderr(&line);

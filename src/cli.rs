@@ -22,6 +22,7 @@ pub mod record;
 pub mod report;
 pub mod screen;
 pub mod serve;
+mod suggestion;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -48,7 +49,7 @@ pub use record::{Info, Record};
 pub use screen::{Appearance, Live, Replay};
 pub use serve::Serve;
 pub use usage_error::EarlyExit;
-use usage_error::{misspelt_tool_error, one_line_error, subcommand_path};
+use usage_error::{one_line_error, subcommand_path};
 
 /// The parsed command line.
 #[derive(Debug, PartialEq)]
@@ -82,7 +83,7 @@ pub enum Command {
     Live(Live),
     /// Record without a screen, until stopped
     #[command(after_help = "Example: stalltop record --for 10m /var/tmp/slow.stalltop\n\
-                            A file per day for a week: stalltop record --rotate 1d --keep 7d /var/lib/stalltop\n\
+                            A file per day for a week: stalltop record --rotate 1d --keep 7d /var/lib/stalltop-record\n\
                             Counting operations: stalltop record --ops 'redis-cli info stats | sed -n s/total_commands_processed://p' base.stalltop\n\
                             Only what happens: stalltop record --armed /var/lib/stalltop-armed --on-finding /usr/local/bin/tell\n\
                             A remote live screen: ssh db1 stalltop record - | stalltop replay -")]
@@ -91,7 +92,7 @@ pub enum Command {
     #[command(after_help = "Example: stalltop replay db1-20261120T120000.stalltop --at 12:03\n\
                             A remote live screen: ssh db1 stalltop record - | stalltop replay -")]
     Replay(Replay),
-    /// Show recordings of six loads, each with a note that says what to notice
+    /// Show recordings of seven loads, each with a note that says what to notice
     #[command(after_help = "Example: stalltop demo\nOne of them: stalltop demo 3")]
     Demo(Demo),
     /// Print the findings and exit: 0 none, 1 a warning, 2 a critical one, 3 unknown
@@ -111,7 +112,7 @@ pub enum Command {
     Serve(Serve),
     /// Tools for agents: a server of the Model Context Protocol on standard input and output. They only read
     #[command(after_help = "Example: claude mcp add stalltop -- stalltop mcp\n\
-                            With recordings and other machines: stalltop mcp --dir /var/lib/stalltop --host db1 --host db2")]
+                            With recordings and other machines: stalltop mcp --dir /var/lib/stalltop-record --host db1 --host db2")]
     Mcp(mcp::Mcp),
     /// Print what a recording contains
     #[command(after_help = "Example: stalltop info --verify db1-20261120T120000.stalltop")]
@@ -191,12 +192,14 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
         return Err(EarlyExit::UsageError(usage_error));
     }
     let command_path = subcommand_path(&arguments);
+    let is_plugin = is_monitoring_plugin(command_path.as_deref(), &arguments);
+    let for_caller = |exit: EarlyExit| if is_plugin { exit.of_plugin() } else { exit };
     let matches = clap_command().override_help(help::FIRST_SCREEN).try_get_matches_from(arguments);
     let parsed =
         matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| match command_path.as_deref() {
             Some("nicstat") => nicstat::nicstat_error(&error, "stalltop nicstat -h"),
-            Some(command) => one_line_error(&error, &format!("stalltop {command} --help")),
-            None => misspelt_tool_error(&error).unwrap_or_else(|| one_line_error(&error, "stalltop --help")),
+            Some(command) => for_caller(one_line_error(&error, Some(command), &format!("stalltop {command} --help"))),
+            None => one_line_error(&error, None, "stalltop --help"),
         })?;
     let Cli { root, configuration, live, command } = parsed;
     let default_live = Live {
@@ -208,11 +211,17 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     match command {
         Some(_) if live != default_live => {
             let what = "options of a command follow its name: 'stalltop record -i 5s', not 'stalltop -i 5s record'";
-            Err(EarlyExit::UsageError(format!("{what}: try 'stalltop --help'")))
+            Err(for_caller(EarlyExit::UsageError(format!("{what}: try 'stalltop --help'"))))
         }
         Some(command) => Ok(Invocation { root, configuration, command }),
         None => Ok(Invocation { root, configuration, command: Command::Live(live) }),
     }
+}
+
+/// Whether the exit code is that of a monitoring plugin: of `check`, `fleet --once` and `fleet --json`.
+fn is_monitoring_plugin(command: Option<&str>, arguments: &[OsString]) -> bool {
+    let has = |option: &str| arguments.iter().any(|word| word == option);
+    command == Some("check") || (command == Some("fleet") && (has("--once") || has("--json")))
 }
 
 /// The usage error for what is not a command but an interval, as vmstat takes it, a recording, or another tool.

@@ -21,7 +21,7 @@ use crate::figures::{self, Table};
 use crate::findings::{Evaluation, Evaluator, RuleConfig, Thresholds};
 use crate::interval::Interval;
 use crate::interval::network::LinkOverrides;
-use crate::recording::{DecodedSample, DecodedSamples, MAX_WORKERS, Replayer, SampleParts};
+use crate::recording::{DecodedSample, DecodedSamples, MAX_WORKERS, Replayer, SampleParts, Tail};
 use crate::report::formatting::pluralize;
 use crate::sample::{Host, Sample};
 
@@ -147,6 +147,11 @@ impl EvaluatedRecording {
     /// The sample that ends the last interval.
     pub fn last_index(&self) -> usize {
         self.next_index.saturating_sub(1)
+    }
+
+    /// Whether it stops inside a frame, or with bytes that are none.
+    pub fn ends_in_damage(&self) -> bool {
+        matches!(self.replayer.tail(), Tail::Torn { .. })
     }
 
     /// Says on standard error what could not be read.

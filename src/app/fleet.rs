@@ -49,6 +49,11 @@ use transport::Transport;
 
 /// The screen of the fleet, or its result.
 pub fn fleet(configuration: &Configuration, options: &cli::Fleet) -> Result<Exit, Failure> {
+    let is_plugin = options.once || options.json;
+    run(configuration, options).map_err(|failure| if is_plugin { failure.as_unknown() } else { failure })
+}
+
+fn run(configuration: &Configuration, options: &cli::Fleet) -> Result<Exit, Failure> {
     let is_screen = !options.once && !options.json && terminal::is_available();
     match &options.replay {
         Some(directory) => {

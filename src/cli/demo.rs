@@ -5,7 +5,7 @@ use clap::Args;
 use super::screen::Appearance;
 
 /// The number of recordings.
-pub const RECORDING_COUNT: u8 = 6;
+pub const RECORDING_COUNT: u8 = 7;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Demo {

@@ -11,7 +11,7 @@ Usage: stalltop [OPTIONS]            the live screen (? shows the keys, q quits)
 
   check       findings as sentences; exit code 0 none, 1 warning, 2 critical
   table       figures as lines, as of iostat -x, mpstat, pidstat, vmstat
-  demo        six recorded loads          nicstat     a replacement for nicstat
+  demo        seven recorded loads        nicstat     a replacement for nicstat
   record      record without a screen     replay      the screens of a recording
   report      a page for a ticket         compare     recordings: what got worse
   export      CSV, JSON lines, Parquet    info        what a recording contains

@@ -88,7 +88,7 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Invocation, EarlyExit> {
 }
 
 pub(super) fn nicstat_error(error: &clap::Error, help: &str) -> EarlyExit {
-    match super::one_line_error(error, help) {
+    match super::one_line_error(error, Some("nicstat"), help) {
         EarlyExit::UsageError(line) => EarlyExit::NicstatUsageError(line),
         other => other,
     }

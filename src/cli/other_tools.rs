@@ -1,6 +1,6 @@
 //! Other tools, and what to type instead of them: for a user who types `stalltop iostat`, and for the table in README.md.
 
-use crate::units::similar::most_similar;
+use crate::units::similar::nearest;
 
 /// A tool, and the command of this program that shows the same.
 #[derive(Clone, Copy, Debug)]
@@ -91,9 +91,7 @@ pub fn instead_of(word: &str) -> Option<&'static OtherTool> {
     OTHER_TOOLS.iter().find(|tool| tool.name() == word)
 }
 
-/// The tool that was probably meant by a word that is neither a tool nor one of our commands; `None` where a command was.
-pub fn similar_to<'a>(word: &str, commands: impl Iterator<Item = &'a str>) -> Option<&'static OtherTool> {
-    let tools = OTHER_TOOLS.iter().map(|tool| -> &'a str { tool.name() });
-    // Of equally similar ones the last is meant: a command, rather than a tool.
-    instead_of(most_similar(word, tools.chain(commands))?)
+/// The tool with this name, or with one letter of it wrong.
+pub fn one_edit_from(word: &str) -> Option<&'static OtherTool> {
+    instead_of(nearest(word, OTHER_TOOLS.iter().map(OtherTool::name), 1)?)
 }

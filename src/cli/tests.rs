@@ -25,13 +25,13 @@ fn a_command_without_settings_takes_their_options_but_does_not_show_them() {
 #[test]
 fn clap_messages_become_one_line() {
     let message = |words: &str| match line(words) {
-        Err(EarlyExit::UsageError(message)) => message,
+        Err(EarlyExit::UsageError(message) | EarlyExit::PluginUsageError(message)) => message,
         _ => panic!("{words}"),
     };
     for (words, end) in [
         ("chekc", "unrecognized subcommand 'chekc': did you mean 'check'?: try 'stalltop --help'"),
-        ("demo 9", ": they are 1 to 6, and 'stalltop demo --list' has their titles: try 'stalltop demo --help'"),
-        ("demo x", ": they are 1 to 6, and 'stalltop demo --list' has their titles: try 'stalltop demo --help'"),
+        ("demo 9", ": they are 1 to 7, and 'stalltop demo --list' has their titles: try 'stalltop demo --help'"),
+        ("demo x", ": they are 1 to 7, and 'stalltop demo --list' has their titles: try 'stalltop demo --help'"),
         ("table disc", ": did you mean 'disk'?: try 'stalltop table --help'"),
         ("check --for -5s", "unexpected argument '-5' found: times and counts are not negative: try 'stalltop check --help'"),
         ("cat", "not provided: --output <FILE>, <FILES> <FILES>...: try 'stalltop cat --help'"),
@@ -65,7 +65,9 @@ fn a_misspelt_option_is_reported_with_the_right_one() {
             let is_other = |wrong: &String| longs.iter().any(|known| wrong.starts_with(known));
             for wrong in misspelt(long).iter().filter(|wrong| !is_other(wrong)) {
                 let words = format!("{} --{wrong}", command.get_name());
-                let (Err(EarlyExit::UsageError(text)) | Err(EarlyExit::NicstatUsageError(text))) = line(&words) else {
+                let Err(EarlyExit::UsageError(text) | EarlyExit::PluginUsageError(text) | EarlyExit::NicstatUsageError(text)) =
+                    line(&words)
+                else {
                     panic!("{words}")
                 };
                 assert!(text.contains(&format!("did you mean '--{long}")), "{words}: {text}");
@@ -132,7 +134,8 @@ fn wrong_usage_is_one_line_with_a_remedy() {
         "check x -i 1s",
         "-i 5s record",
     ] {
-        let Err(EarlyExit::UsageError(text)) = line(words) else { panic!("{words}") };
+        let Err(EarlyExit::UsageError(text) | EarlyExit::PluginUsageError(text)) = line(words) else { panic!("{words}") };
+        assert_eq!(matches!(line(words), Err(EarlyExit::PluginUsageError(_))), words.starts_with("check"), "{words}");
         let command = words.split(' ').next().filter(|word| ["record", "replay", "check"].contains(word));
         let help = command.map_or("try 'stalltop --help'".to_owned(), |word| format!("try 'stalltop {word} --help'"));
         assert!(!text.contains('\n') && (text.ends_with(&help) || text.contains("follow its name")), "{text}");

@@ -145,7 +145,7 @@ impl CheckJson {
             host: window.host().map(|host| host.hostname.to_string_lossy()),
             from,
             to,
-            verdict: if window.is_empty() { "unknown" } else { overall_status(window.worst_severity()) },
+            verdict: if window.unknown_reason().is_some() { "unknown" } else { overall_status(window.worst_severity()) },
             figures: window.figures(),
             cross_checks: CrossChecksJson::new(window),
             findings: window.findings().into_iter().map(FindingJson::new).collect(),

@@ -13,8 +13,8 @@ const MAX_LENGTH: usize = 900;
 
 /// The status and the performance data without unknown figures. Findings below `fail_on` do not raise the status.
 pub fn plugin_output(window: &Window, fail_on: Severity, thresholds: &Thresholds) -> String {
-    if window.is_empty() {
-        return "STALLTOP UNKNOWN - there were no two samples to compare\n".to_owned();
+    if let Some(why) = window.unknown_reason() {
+        return format!("STALLTOP UNKNOWN - {}\n", escape_bars(&why));
     }
     let findings = window.findings();
     let worst = findings.iter().map(|finding| finding.severity).max();

@@ -10,9 +10,10 @@ use crate::units::time::duration;
 
 /// `check`: a line with the status, a line per finding, a line with missing readings.
 pub fn check(window: &Window) -> String {
-    let Some((_, to)) = window.time_range() else {
-        return "unknown: there were no two samples to compare\n".to_owned();
-    };
+    if let Some(why) = window.unknown_reason() {
+        return format!("unknown: {why}\n");
+    }
+    let Some((_, to)) = window.time_range() else { return String::new() };
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(

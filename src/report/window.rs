@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::formatting::printable;
 use super::mean_figures::{MeanFigures, Means};
 use super::missing::{
     CLOSED_NAMESPACES, HIDDEN_NAMESPACES, HIDDEN_PROCESSES, HIDDEN_WAIT_CHANNELS, UNREAD_NAMESPACES, missing_readings,
@@ -31,6 +32,15 @@ impl KindFilter {
     }
 }
 
+/// Why that nothing is found does not mean that nothing is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incomplete {
+    /// Than an all-clear needs
+    TooFewIntervals,
+    /// The recording ends inside a frame, or with bytes that are none
+    EndsInDamage,
+}
+
 /// Intervals are added in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
@@ -52,6 +62,7 @@ pub struct Window {
     namespaces: Option<NamespaceCounts>,
     /// The task last seen sleeping in io_uring while iowait was an artefact
     io_uring_sleeper: Option<String>,
+    incomplete: Option<Incomplete>,
 }
 
 /// Numbers of other network namespaces.
@@ -149,6 +160,22 @@ impl Window {
 
     pub fn is_empty(&self) -> bool {
         self.to.is_none()
+    }
+
+    pub fn set_incomplete(&mut self, why: Option<Incomplete>) {
+        self.incomplete = why;
+    }
+
+    /// Why it is not known whether something is wrong; `None` where a problem was found, or enough was seen.
+    pub fn unknown_reason(&self) -> Option<String> {
+        let Some(host) = self.host() else { return Some("there were no two samples to compare".to_owned()) };
+        let incomplete = self.incomplete.filter(|_| self.worst_severity() < Some(Severity::Warning))?;
+        let why = match incomplete {
+            Incomplete::TooFewIntervals => "too early for an all-clear",
+            Incomplete::EndsInDamage => "the recording ends in damage",
+        };
+        let host = printable(&host.hostname.to_string_lossy());
+        Some(format!("only {:.1} s of {host} could be evaluated: {why}", self.seconds()))
     }
 
     pub fn host(&self) -> Option<&Host> {
@@ -302,6 +329,21 @@ mod tests {
             window.add(&evaluator.evaluate(Interval::between(&host, older, newer).unwrap()));
         }
         window
+    }
+
+    #[test]
+    fn too_little_without_a_problem_is_unknown() {
+        let mut window = a_thread_at_its_limit_has_ended();
+        window.set_incomplete(Some(Incomplete::EndsInDamage));
+        assert_eq!(window.unknown_reason(), None, "a warning is a result");
+        window.filter.only.push(Kind::OomKill);
+        let reason = window.unknown_reason().unwrap();
+        assert!(reason.starts_with("only 19.0 s of ") && reason.ends_with("the recording ends in damage"), "{reason}");
+        let text = text::check(&window);
+        assert_eq!(text, format!("unknown: {reason}\n"));
+        window.set_incomplete(None);
+        assert_eq!(window.unknown_reason(), None);
+        assert!(Window::default().unknown_reason().is_some());
     }
 
     #[test]

@@ -13,9 +13,16 @@ pub fn most_similar<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Opt
     likely.filter(|&(similarity, _)| similarity >= MIN_SIMILARITY).map(|(_, candidate)| candidate)
 }
 
-/// The first known word of which this one has a letter too few, too many or wrong, or two neighbours exchanged.
-pub fn one_edit_away<'a>(word: &str, mut known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known.find(|candidate| strsim::osa_distance(word, candidate) == 1)
+/// The known word from which this one differs least, by at most so many letters too few, too many, wrong or exchanged with the
+/// next one. Minus signs before both do not count. Of equally near words, the one that begins most like it.
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>, max_edits: usize) -> Option<&'a str> {
+    let word = word.trim_start_matches('-');
+    let near = known.filter_map(|candidate| {
+        let name = candidate.trim_start_matches('-');
+        let edits = strsim::osa_distance(word, name);
+        (edits <= max_edits).then(|| (edits, strsim::jaro_winkler(word, name), candidate))
+    });
+    near.min_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1))).map(|(_, _, candidate)| candidate)
 }
 
 #[cfg(test)]
@@ -30,10 +37,11 @@ mod tests {
     }
 
     #[test]
-    fn one_letter_may_be_missing_added_replaced_or_exchanged() {
+    fn letters_may_be_missing_added_replaced_or_exchanged() {
         for word in ["--fo", "--forr", "--far", "--fro"] {
-            assert_eq!(one_edit_away(word, ["--rotate", "--for"].into_iter()), Some("--for"), "{word}");
+            assert_eq!(nearest(word, ["--rotate", "--for"].into_iter(), 1), Some("--for"), "{word}");
         }
-        assert_eq!(one_edit_away("--for", ["--for", "--rotate"].into_iter()), None);
+        assert_eq!(nearest("--f", ["--for", "--rotate"].into_iter(), 1), None);
+        assert_eq!(nearest("-moon", ["--on", "--mono"].into_iter(), 2), Some("--mono"));
     }
 }

@@ -75,9 +75,21 @@ fn wrong_usage_exits_with_2() {
     ];
     for arguments in wrong {
         let (code, stdout, stderr) = run(arguments);
-        assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}");
+        // A monitoring system takes 2 for a critical finding.
+        let expected = if arguments[0] == "check" { 3 } else { 2 };
+        assert_eq!((code, stdout.as_str()), (expected, ""), "{arguments:?}");
         assert!(is_one_line(&stderr), "{arguments:?}: {stderr}");
     }
+    for arguments in [
+        &["fleet", "--once", "--xyz"][..],
+        &["fleet", "--json"],
+        &["fleet", "--once", "--hosts", "/nonexistent"],
+        &["-i", "5s", "check"],
+    ] {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, stdout.as_str()), (3, ""), "{arguments:?}: {stderr}");
+    }
+    assert_eq!(run(&["fleet", "--xyz"]).0, 2);
     assert!(run(&["-i", "1ms"]).2.contains("100ms to 1h"));
 }
 
@@ -93,13 +105,34 @@ fn a_misspelt_word_is_answered_with_the_right_one() {
         (&["vmsta"], "Instead of 'vmstat 1' try 'stalltop table load 1 --columns vmstat'"),
         (&["mpsat"], "did you mean 'mpstat'?"),
         (&["htopp"], "did you mean 'htop'?"),
-        (&["nicsta"], "did you mean 'nicstat'? Instead of 'nicstat 1' try 'stalltop nicstat 1'"),
+        (&["nicsta"], "did you mean 'nicstat'?"),
         (&["chekc"], "did you mean 'check'?"),
         (&["recor"], "'record'?: try 'stalltop --help'"),
+        (&["start"], "'start' is not a command: try 'stalltop'"),
+        (&["table", "net"], "did you mean 'nic'?: try"),
+        (&["table"], "There are cpu, core, disk, nic, tcp, udp, task, thread, load, pressure, memory, cgroup: for example 'st"),
     ] {
         let (code, stdout, stderr) = run(arguments);
-        assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}");
+        assert_eq!((code, stdout.as_str()), (if arguments[0] == "check" { 3 } else { 2 }, ""), "{arguments:?}");
         assert!(is_one_line(&stderr) && stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_command_that_reads_files_only_says_so_of_a_stream() {
+    for arguments in [&["info", "-"][..], &["export", "-", "-o", "-", "--format", "csv"], &["table", "cpu", "--from", "-"]] {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, stdout.as_str()), (1, ""), "{arguments:?}");
+        assert!(stderr.contains("this command reads files only: save the stream first"), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_command_that_needs_another_word_prints_its_help_to_standard_error() {
+    for command in ["probe", "baseline"] {
+        let (code, stdout, stderr) = run(&[command]);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{command}");
+        assert!(stderr.contains("Usage: stalltop ") && stderr.contains("Example: "), "{stderr}");
     }
 }
 

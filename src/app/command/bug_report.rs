@@ -25,12 +25,20 @@ use crate::report::formatting::printable;
 use crate::report::missing::missing_readings;
 use crate::sample::{Host, Name};
 
-/// The first lines of the archive's README.
+/// The archive's README.
 const CONTENTS: &str = "\
 version.txt         the version of stalltop and what it was built for
 kernel.txt          the kernel, the distribution, the CPU and the memory
 doctor.txt          what stalltop can and cannot read here
 recording.stalltop  a recording: stalltop replay recording.stalltop
+
+";
+
+/// What the archive has and has not, for the question and the README.
+const PRIVACY: &str = "\
+It has names of processes, users, cgroups, mount points, disks (with serial
+numbers) and network interfaces, and addresses of remote hosts. It has not
+the host name, arguments of commands or names of containers.
 ";
 
 /// What stands for the host name.
@@ -48,7 +56,7 @@ pub fn bug_report(root: Root, configuration: &Configuration, options: &BugReport
     let archive = archive(
         &mut recording,
         &[
-            ("README.txt", CONTENTS.to_owned()),
+            ("README.txt", format!("{CONTENTS}{PRIVACY}")),
             ("version.txt", version()),
             ("kernel.txt", kernel(&root, &host)),
             ("doctor.txt", without_home(&doctor.lines)),
@@ -70,11 +78,7 @@ fn default_name() -> String {
 /// Says what is written, and reads the answer.
 fn is_confirmed(path: &Path, span: Duration) -> Result<bool, Failure> {
     let question = format!(
-        "This records for {} s, and writes\n{}. Nothing is sent.\n\
-         It has names of processes, users, cgroups, mount points, disks (with serial\n\
-         numbers) and network interfaces, and addresses of remote hosts. It has not\n\
-         the host name, arguments of commands or names of containers.\n\
-         Write it? [y/N] ",
+        "This records for {} s, and writes\n{}. Nothing is sent.\n{PRIVACY}Write it? [y/N] ",
         span.as_secs_f64(),
         printable(&quoted(path))
     );
@@ -125,13 +129,22 @@ fn kernel(root: &Root, host: &Host) -> String {
     let processors = cpus.lines().filter(|line| line.starts_with("processor")).count();
     let lines = [
         Some(format!("Linux {} {}", lossy(&host.kernel), lossy(&host.machine))),
-        first(read("proc/version"), "Linux"),
+        first(read("proc/version"), "Linux").map(|line| without_builder(&line)),
         first(read("etc/os-release"), "PRETTY_NAME"),
         first(cpus, "model name"),
         Some(format!("{processors} CPUs in /proc/cpuinfo")),
         first(read("proc/meminfo"), "MemTotal"),
     ];
     lines.into_iter().flatten().map(|line| line + "\n").collect()
+}
+
+/// Without the user and the host that built the kernel, which are the first parenthesis of /proc/version: a kernel of one's own
+/// names oneself.
+fn without_builder(version: &str) -> String {
+    match version.split_once(" (").and_then(|(before, rest)| Some((before, rest.split_once(')')?))) {
+        Some((before, (builder, after))) if builder.contains('@') => format!("{before}{after}"),
+        _ => version.to_owned(),
+    }
 }
 
 /// A home directory often has the name of a person.
@@ -168,6 +181,13 @@ mod tests {
     use std::io::Read;
 
     use super::*;
+
+    #[test]
+    fn who_built_the_kernel_is_left_out() {
+        let line = "Linux version 6.1.0 (ada@thinkpad) (gcc (Debian 12.2.0) 12.2.0, GNU ld 2.40) #1 SMP";
+        assert_eq!(without_builder(line), "Linux version 6.1.0 (gcc (Debian 12.2.0) 12.2.0, GNU ld 2.40) #1 SMP");
+        assert_eq!(without_builder("Linux version 6.1.0 (gcc 12) #1"), "Linux version 6.1.0 (gcc 12) #1");
+    }
 
     #[test]
     fn an_archive_is_read_back() {

@@ -30,12 +30,12 @@ use crate::findings::{Evaluation, Severity};
 use crate::kernel::Root;
 use crate::recording::{Meta, RecordingError, Redaction};
 use crate::report::finding_log::{self, FindingLog};
-use crate::report::window::{KindFilter, Window};
+use crate::report::window::{Incomplete, KindFilter, Window};
 use crate::report::{json, nagios, text};
 use run_time::RunTime;
 
 /// A finding begins after 2 of 3 intervals.
-const MIN_EVALUATED: u32 = 3;
+const MIN_EVALUATED: usize = 3;
 
 /// How long the first sample waits for the file of `--save`.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -46,7 +46,15 @@ const DEFAULT_SPAN: Duration = Duration::from_secs(5);
 /// Called with each evaluated interval.
 type OnEvaluation<'a> = &'a mut dyn FnMut(&Evaluation) -> Result<ReaderState, Failure>;
 
+/// Intervals that an all-clear needs, as on the screens; a finding needs as many.
+const MIN_FOR_ALL_CLEAR: usize = 2;
+
 pub fn check(root: Root, configuration: &Configuration, check: &Check) -> Result<Exit, Failure> {
+    check_usage(check).and_then(|()| run(root, configuration, check)).map_err(Failure::as_unknown)
+}
+
+/// Options that exclude each other.
+fn check_usage(check: &Check) -> Result<(), Failure> {
     if check.watch && check.format() == Format::Nagios {
         let why = "a plugin's status is one line, once";
         return Err(Failure::new(Exit::Usage, "cannot --watch with --format nagios", why, "use --format text or json"));
@@ -63,7 +71,7 @@ pub fn check(root: Root, configuration: &Configuration, check: &Check) -> Result
         let why = "a stream is evaluated as it arrives";
         return Err(Failure::new(Exit::Usage, "cannot use --at with standard input", why, "use --for, or give a file"));
     }
-    run(root, configuration, check).map_err(as_unknown)
+    Ok(())
 }
 
 fn run(root: Root, configuration: &Configuration, check: &Check) -> Result<Exit, Failure> {
@@ -86,12 +94,6 @@ fn is_stream(check: &Check) -> bool {
     check.file.as_deref() == Some(Path::new("-"))
 }
 
-/// A monitoring system takes any exit code but 3 for a result.
-fn as_unknown(mut failure: Failure) -> Failure {
-    failure.exit = Exit::Unknown;
-    failure
-}
-
 /// Where evaluated intervals come from, and the options.
 struct EvaluationSource<'a> {
     root: Root,
@@ -109,12 +111,17 @@ fn once(source: EvaluationSource) -> Result<Exit, Failure> {
         window.add(evaluation);
         Ok(ReaderState::Open)
     })?;
-    let fail_on = check.fail_on.severity();
+    window.set_incomplete(ended.incomplete());
+    let (fail_on, unknown) = (check.fail_on.severity(), window.unknown_reason());
     match check.format() {
         Format::Text => stdio::print_localized(&text::check(&window)),
         Format::Json => stdio::print(&json::check(&window)),
         Format::Nagios => stdio::print_localized(&nagios::plugin_output(&window, fail_on, &settings.rule_config().thresholds)),
     }?;
+    // JSON has only the word.
+    if let Some(why) = unknown.as_ref().filter(|_| check.format() == Format::Json) {
+        stdio::print_stderr(&format!("unknown: {why}"));
+    }
     // The result is printed first: a file that cannot be written must not prevent it, nor the end of the program.
     let finished = ended.finish();
     if check.file.is_none() {
@@ -122,7 +129,7 @@ fn once(source: EvaluationSource) -> Result<Exit, Failure> {
         line.iter().for_each(|line| stdio::print_stderr(line));
     }
     finished?;
-    Ok(exit_status(window.is_empty(), window.worst_severity(), fail_on))
+    Ok(exit_status(unknown.is_some(), window.worst_severity(), fail_on))
 }
 
 /// Prints a line for each change until the span or the recording ends, or a signal. The exit status is that of all intervals.
@@ -154,9 +161,9 @@ fn kind_filter(check: &Check) -> KindFilter {
     KindFilter { only: check.only.clone(), ignore: check.ignore.clone() }
 }
 
-fn exit_status(empty: bool, worst: Option<Severity>, fail_on: Severity) -> Exit {
+fn exit_status(unknown: bool, worst: Option<Severity>, fail_on: Severity) -> Exit {
     match worst.filter(|&worst| worst >= fail_on) {
-        _ if empty => Exit::Unknown,
+        _ if unknown => Exit::Unknown,
         Some(worst) => Exit::Found(worst),
         None => Exit::Success,
     }
@@ -173,6 +180,9 @@ enum EndReason {
 /// The end of the evaluation. What may block is done after the result was printed.
 struct Ended {
     reason: EndReason,
+    /// Number of intervals, with those before the selected time, which findings also follow from
+    evaluated: usize,
+    ends_in_damage: bool,
     live: Option<LiveEnd>,
 }
 
@@ -185,6 +195,15 @@ struct LiveEnd {
 }
 
 impl Ended {
+    /// Why that nothing is found does not mean that nothing is wrong.
+    fn incomplete(&self) -> Option<Incomplete> {
+        match self.evaluated {
+            _ if self.ends_in_damage => Some(Incomplete::EndsInDamage),
+            evaluated if evaluated < MIN_FOR_ALL_CLEAR => Some(Incomplete::TooFewIntervals),
+            _ => None,
+        }
+    }
+
     /// Ends the recording and writes what was learned. What cannot be written is reported and does not change the exit status;
     /// fails where the sampling thread has panicked.
     fn finish(self) -> Result<(), Failure> {
@@ -232,10 +251,8 @@ impl SavedSamples {
 impl EvaluationSource<'_> {
     fn for_each_evaluation(self, each: OnEvaluation) -> Result<Ended, Failure> {
         match &self.check.file {
-            Some(_) if is_stream(self.check) => {
-                from_stream::from_stream(self.settings, self.check.span, each).map(|reason| Ended { reason, live: None })
-            }
-            Some(file) => from_recording(file, self.settings, self.check, each).map(|reason| Ended { reason, live: None }),
+            Some(_) if is_stream(self.check) => from_stream::from_stream(self.settings, self.check.span, each),
+            Some(file) => from_recording(file, self.settings, self.check, each),
             None => self.live(each),
         }
     }
@@ -262,7 +279,7 @@ impl EvaluationSource<'_> {
         let timer = tokio::runtime::Builder::new_current_thread().enable_time().build();
         let timer = timer.map_err(|error| Failure::new(Exit::Failed, "cannot start a timer", error, ""))?;
         // With too few intervals no finding begins: so many are waited for.
-        let (deadline, mut evaluated) = (span.and_then(|span| run_time.deadline(span)), 0_u32);
+        let (deadline, mut evaluated) = (span.and_then(|span| run_time.deadline(span)), 0_usize);
         loop {
             let sample = match deadline.filter(|_| evaluated >= MIN_EVALUATED) {
                 Some(deadline) => evaluations.next_sample_before(deadline, &timer),
@@ -294,26 +311,27 @@ impl EvaluationSource<'_> {
             }
         }
         let reason = if stopped.load(Ordering::SeqCst) { EndReason::Interrupted } else { EndReason::Completed };
-        Ok(Ended { reason, live: Some(LiveEnd { evaluations, saved, late_sample }) })
+        Ok(Ended { reason, evaluated, ends_in_damage: false, live: Some(LiveEnd { evaluations, saved, late_sample }) })
     }
 }
 
-fn from_recording(file: &Path, settings: &Settings, check: &Check, each: OnEvaluation) -> Result<EndReason, Failure> {
+fn from_recording(file: &Path, settings: &Settings, check: &Check, each: OnEvaluation) -> Result<Ended, Failure> {
     let mut recording = EvaluatedRecording::open(file, settings)?;
     if !check.watch {
         recording = recording.with_progress();
     }
     let span = check.span.or(check.at.map(|_| DEFAULT_SPAN));
     let samples = time_range::at_interval(recording.replayer(), check.at, span, file, &TimeZone::system())?;
-    let mut end = EndReason::Completed;
+    let mut reason = EndReason::Completed;
     while let Some(evaluation) = recording.next_in(&samples) {
         if each(&evaluation)? == ReaderState::Closed {
-            end = EndReason::Interrupted;
+            reason = EndReason::Interrupted;
             break;
         }
     }
     recording.warn_of_damage();
-    Ok(end)
+    let ends_in_damage = samples.end >= recording.replayer().len() && recording.ends_in_damage();
+    Ok(Ended { reason, evaluated: recording.last_index(), ends_in_damage, live: None })
 }
 
 /// A second, or less if the span would have fewer than four intervals.

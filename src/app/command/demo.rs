@@ -73,6 +73,13 @@ const RECORDINGS: [Bundled; RECORDING_COUNT as usize] = [
                  sleeps. Press 5, then c: tasks by what they wait for.",
         bytes: include_bytes!("../../../assets/demo/6-harmless-load.stalltop"),
     },
+    Bundled {
+        name: "memory-thrashing",
+        title: "thrashing without swap",
+        notice: "Four processes read again what was just dropped: their cgroup is at its memory limit, the host \
+                 has 20 GiB available. Press 7: pressure, and the cgroup.",
+        bytes: include_bytes!("../../../assets/demo/7-memory-thrashing.stalltop"),
+    },
 ];
 
 /// Plays the recordings, or prints what they are where there is no terminal.

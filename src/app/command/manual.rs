@@ -59,6 +59,18 @@ pub const ENVIRONMENT: [(&str, &str); 14] = [
     ("TZ", "the time zone in which times are displayed and entered"),
 ];
 
+/// Environment variables of the command of `--on-finding` (docs/armed.md).
+pub const ON_FINDING_ENVIRONMENT: [(&str, &str); 8] = [
+    ("STALLTOP_HOST", "of --on-finding: the name of the host"),
+    ("STALLTOP_KIND", "the kind of the finding"),
+    ("STALLTOP_SEVERITY", "critical, warning or note"),
+    ("STALLTOP_SEVERITY_ID", "2, 1 or 0"),
+    ("STALLTOP_SENTENCE", "the finding as a sentence"),
+    ("STALLTOP_SUBJECT", "what it is about, such as a disk or a process; empty for the host"),
+    ("STALLTOP_TIME", "when it was seen, in seconds since 1970"),
+    ("STALLTOP_FILE", "the recording that shows it; empty without one"),
+];
+
 /// Files that are read or written without being named on the command line.
 pub const FILES: [(&str, &str); 6] = [
     ("/etc/stalltop/config.toml, ~/.config/stalltop/config.toml", "configuration; the user's has precedence"),
@@ -108,6 +120,7 @@ fn with_one_preamble(text: &str) -> String {
 fn render(command: clap::Command, is_whole_program: bool, text: &mut Vec<u8>) -> io::Result<()> {
     let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let has_subcommands = command.has_subcommands();
+    let name = command.get_name().to_owned();
     let command_operand = command.get_positionals().find(|operand| operand.is_last_set()).map(value_name);
     let page = Man::new(command).source(concat!("stalltop ", env!("CARGO_PKG_VERSION")));
     page.render_title(text)?;
@@ -124,6 +137,7 @@ fn render(command: clap::Command, is_whole_program: bool, text: &mut Vec<u8>) ->
         page.render_subcommands_section(text)?;
     }
     if !is_whole_program {
+        command_sections(&name, text)?;
         return examples_section(&examples, text);
     }
     let codes = EXIT_CODES.map(|(code, meaning)| (code.to_string(), meaning));
@@ -133,6 +147,26 @@ fn render(command: clap::Command, is_whole_program: bool, text: &mut Vec<u8>) ->
     section("FILES", FILES.map(|(name, meaning)| (name.to_owned(), meaning)).into_iter(), text)?;
     examples_section(&examples, text)?;
     page.render_version_section(text)
+}
+
+/// What of the sections of the program's page is different for a command.
+fn command_sections(name: &str, text: &mut Vec<u8>) -> io::Result<()> {
+    let is_of = |words: &str| words.split(", ").any(|words| words.split(' ').next() == Some(name));
+    let codes: Vec<(String, &str)> = OTHER_EXIT_CODES
+        .into_iter()
+        .filter(|(words, _)| is_of(words))
+        .map(|(words, meaning)| (format!("stalltop {words}"), meaning))
+        .collect();
+    if !codes.is_empty() {
+        let others = ("all others".to_owned(), "see stalltop(1)");
+        section("EXIT STATUS", codes.into_iter().chain((name != "check").then_some(others)), text)?;
+    }
+    let variables: &[(&str, &str)] = if ["check", "record"].contains(&name) { &ON_FINDING_ENVIRONMENT } else { &[] };
+    if variables.is_empty() && !["fleet", "table", "nicstat"].contains(&name) {
+        return Ok(());
+    }
+    let read = [("STALLTOP_CONFIG, STALLTOP_THRESHOLD, STALLTOP_SPEED, ...", "are read: see stalltop(1)")];
+    section("ENVIRONMENT", read.iter().chain(variables).map(|&(name, meaning)| (name.to_owned(), meaning)), text)
 }
 
 /// The name of an operand in the synopsis.
@@ -177,6 +211,28 @@ mod tests {
         let text = String::from_utf8(text).unwrap();
         assert!(text.contains(".SH EXAMPLES\nstalltop table disk 1 10\n.PP\nOf a recording: "), "{text}");
         assert!(text.contains("[\\-\\- \\fICOMMAND\\fR...]") && !text.contains("EXTRA"), "{text}");
+    }
+
+    #[test]
+    fn the_page_of_a_command_has_its_exit_codes_and_variables() {
+        let page = |name: &str| {
+            let mut command = cli::clap_command();
+            command.build();
+            let mut text = Vec::new();
+            render(command.find_subcommand(name).unwrap().clone(), false, &mut text).unwrap();
+            String::from_utf8(text).unwrap()
+        };
+        for name in ["check", "fleet", "table", "nicstat"] {
+            let text = page(name);
+            assert!(text.contains(".SH \"EXIT STATUS\"") && text.contains(".SH ENVIRONMENT"), "{name}: {text}");
+        }
+        let rows = include_str!("../../../docs/armed.md").lines().filter(|line| line.starts_with("| `STALLTOP_")).count();
+        assert_eq!(rows, ON_FINDING_ENVIRONMENT.len());
+        for (name, _) in ON_FINDING_ENVIRONMENT {
+            assert!(page("check").contains(name) && page("record").contains(name), "{name}");
+            assert!(include_str!("../../../docs/armed.md").contains(&format!("| `{name}` |")), "{name}");
+        }
+        assert!(!page("cut").contains("EXIT STATUS"));
     }
 
     #[test]

@@ -72,6 +72,11 @@ impl Failure {
         Failure::new(exit, "", "", "")
     }
 
+    /// The same where a monitoring system reads the exit code: it takes any but 3 for a result.
+    pub fn as_unknown(self) -> Failure {
+        Failure { exit: Exit::Unknown, ..self }
+    }
+
     pub fn is_already_reported(&self) -> bool {
         self.what.is_empty() && self.why.is_empty() && self.remedy.is_empty()
     }

@@ -81,6 +81,11 @@ pub fn print_stderr(text: &str) {
     write_stderr(&format!("stalltop: {}\n", crate::report::formatting::printable(&text)));
 }
 
+/// The help of a command, on standard error: the command line is incomplete.
+pub fn print_help_to_stderr(help: &str) {
+    write_stderr(help);
+}
+
 /// Writes over the present line of the terminal.
 pub fn overwrite_stderr_line(text: &str) {
     write_stderr(&format!("\r{}", crate::report::formatting::printable(text)));

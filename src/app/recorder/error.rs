@@ -3,12 +3,19 @@
 use std::io;
 
 use crate::app::program::exit::{Exit, Failure};
-use crate::recording::{DetectedFormat, RecordingError};
+use crate::recording::{DetectedFormat, Location, RecordingError};
 
 const RECORD_HINT: &str = "give the name of a recording, such as 'stalltop record' writes";
 
 /// Converts an error of a recording.
 pub fn failure(error: RecordingError) -> Failure {
+    if let RecordingError::Read { path: Location::File(path), source, .. } = &error
+        && path.as_os_str() == "-"
+        && source.kind() == io::ErrorKind::NotFound
+    {
+        let remedy = "save the stream first, or use 'stalltop check -' or 'stalltop replay -'";
+        return Failure::new(Exit::Failed, "cannot read '-'", "this command reads files only", remedy);
+    }
     let exit = match &error {
         RecordingError::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Exit::Refused,
         RecordingError::Read { .. } | RecordingError::NoSuchSample { .. } => Exit::Failed,

@@ -158,12 +158,14 @@ fn the_commands_of_the_pages_run_as_printed() {
 
 #[test]
 fn the_table_of_other_tools_is_that_of_the_program() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let (_, table) = readme.split_once("| you used | type | |\n| --- | --- | --- |\n").expect("the table");
-    let rows: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
-    let wanted: Vec<String> =
-        OTHER_TOOLS.iter().map(|tool| format!("| `{}` | `{}` | {} |", tool.typed, tool.instead, tool.note)).collect();
-    assert_eq!(rows, wanted);
+    for page in ["README.md", "docs/start.md"] {
+        let page = fs::read_to_string(root().join(page)).unwrap();
+        let (_, table) = page.split_once("| you used | type | |\n| --- | --- | --- |\n").expect("the table");
+        let rows: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
+        let wanted: Vec<String> =
+            OTHER_TOOLS.iter().map(|tool| format!("| `{}` | `{}` | {} |", tool.typed, tool.instead, tool.note)).collect();
+        assert_eq!(rows, wanted);
+    }
 }
 
 #[test]

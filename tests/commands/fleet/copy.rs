@@ -43,7 +43,7 @@ fn a_copy_that_is_not_what_was_sent_is_not_run() {
 fn nothing_is_copied_without_an_answer() {
     let (report, words, code) = run(&Hosts::new(), "web1");
     assert!(report.is_null() && words.contains("standard input is not a terminal: --yes"), "{words}");
-    assert_eq!(code, Some(2));
+    assert_eq!(code, Some(3));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{EndReason, OnEvaluation};
+use super::{EndReason, Ended, OnEvaluation};
 use crate::app::config::Settings;
 use crate::app::evaluation::SampleEvaluator;
 use crate::app::program::exit::Failure;
@@ -17,7 +17,7 @@ const PURPOSE: StreamPurpose =
     StreamPurpose { what: "cannot check standard input", example: "ssh HOST stalltop record - --for 10s | stalltop check -" };
 
 /// Evaluates the stream until it ends, or for `span` of its time. The rest is not read: its writer gets SIGPIPE.
-pub fn from_stream(settings: &Settings, span: Option<Duration>, each: OnEvaluation) -> Result<EndReason, Failure> {
+pub fn from_stream(settings: &Settings, span: Option<Duration>, each: OnEvaluation) -> Result<Ended, Failure> {
     let mut stream = RecordingStream::open_stdin(PURPOSE)?;
     let host = Arc::new(stream.meta.host.clone());
     // A sample may be some milliseconds late.
@@ -25,14 +25,23 @@ pub fn from_stream(settings: &Settings, span: Option<Duration>, each: OnEvaluati
     let evaluator = Evaluator::new(stream.baselines()).with_rule_config(settings.rule_config_for(&host));
     let mut evaluator = SampleEvaluator::new(host, evaluator);
     let mut first_at = None;
+    let mut ended = Ended { reason: EndReason::Completed, evaluated: 0, ends_in_damage: false, live: None };
     while let Some(event) = stream.next_event().map_err(recorder::failure)? {
         let sample = match event {
-            StreamEvent::Sample(sample) => sample,
+            StreamEvent::Sample(sample) => {
+                ended.ends_in_damage = false;
+                sample
+            }
             StreamEvent::Damage(damage) => {
                 stdio::print_stderr(&damage_line(&damage));
+                // Until another frame follows.
+                ended.ends_in_damage = damage.to.is_none();
                 continue;
             }
-            StreamEvent::End => break,
+            StreamEvent::End => {
+                ended.ends_in_damage = false;
+                break;
+            }
             StreamEvent::Meta(_) | StreamEvent::Section { .. } | StreamEvent::Gap(_) | StreamEvent::Mark(_) => continue,
         };
         let at = sample.at;
@@ -41,9 +50,11 @@ pub fn from_stream(settings: &Settings, span: Option<Duration>, each: OnEvaluati
             break;
         }
         let Some(evaluation) = evaluator.evaluate(sample) else { continue };
+        ended.evaluated += 1;
         if each(&evaluation)? == ReaderState::Closed {
-            return Ok(EndReason::Interrupted);
+            ended.reason = EndReason::Interrupted;
+            break;
         }
     }
-    Ok(EndReason::Completed)
+    Ok(ended)
 }
