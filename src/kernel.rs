@@ -9,6 +9,7 @@ pub mod cgroup;
 mod clock;
 mod containers;
 mod context_switches;
+mod cost_pacer;
 pub mod cpu;
 mod cpu_frequency;
 pub mod delays;
