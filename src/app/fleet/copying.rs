@@ -14,9 +14,9 @@ use super::transport::Transport;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::question::is_confirmed;
 use crate::app::program::stdio::print_stderr;
-use crate::app::recorder::format_bytes;
 use crate::cli;
 use crate::report::formatting::pluralize;
+use crate::units::format;
 
 /// Hosts that are asked, or copied to, at the same time.
 const MAX_PARALLEL: usize = 16;
@@ -234,7 +234,7 @@ fn question(program: &Program, lacking: &[&String], hosts: usize) -> String {
         pluralize(hosts, "host"),
         names.join(", "),
         program.name,
-        format_bytes(program.bytes.len() as u64),
+        format::bytes(program.bytes.len() as f64),
         program.sha256.get(..16).unwrap_or_default(),
     )
 }

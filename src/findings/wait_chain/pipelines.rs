@@ -1,6 +1,6 @@
 //! Processes that wait in pipes for a slow process (`interval::pipelines`), as a clause of its finding and as links of its chain.
 
-use crate::findings::formatting::{lossy_name, percent, plural};
+use crate::findings::formatting::{lossy_name, percent, plural, singular_or_plural};
 use crate::findings::wait_chain::link::ChainLink;
 use crate::interval::Interval;
 use crate::interval::idle_blocked::BlockedGroup;
@@ -38,7 +38,7 @@ impl Pipeline {
             if waiters.is_empty() {
                 continue;
             }
-            let verb = if waiters.len() == 1 { "waits" } else { "wait" };
+            let verb = singular_or_plural(waiters.len(), "waits", "wait");
             let mut named = waiters.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
             if waiters.len() > MAX_NAMED {
                 named =

@@ -60,7 +60,7 @@ fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: O
         safe!("{}/s{size}, {}% merged", format_number(op.rate.0, 6), text::format_percent(op.merged_share().map(|s| s.0), 4)),
     );
     let status = latency_status(evaluation, span.id, operation);
-    let time = text::format_latency(op.r#await);
+    let time = text::optional_latency(op.r#await);
     match status {
         Some(status) => {
             let times = format_optional(status.multiple, 5);
@@ -91,8 +91,8 @@ fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: O
 /// The distribution of the latencies, and of the parts of it before and after the driver got the requests.
 fn distribution(span: &DiskSpan, operation: Operation, page: &mut Page) {
     let Some(known) = span.latency(operation) else { return };
-    let at = |share: f64| text::format_latency(known.total.quantile(share));
-    let longest = text::format_latency(known.total.max());
+    let at = |share: f64| text::optional_latency(known.total.quantile(share));
+    let longest = text::optional_latency(known.total.max());
     // As many as 80 columns have room for.
     page.labelled("requests", safe!("p50 {}, p99 {}, p99.9 {}, max {longest}", at(0.5), at(0.99), at(0.999)));
     if known.queue.requests() > 0 {

@@ -169,7 +169,7 @@ pub fn thread(state: &State, evaluation: &Evaluation, id: TaskId, page: &mut Pag
         page.heading("RUNS");
         page.labelled("%CPU", safe!("{}", text::format_percent(span.cpu.map(|cpu| cpu.0), 6)));
         page.labelled("run-queue wait", safe!("{}%", text::format_percent(span.run_queue_wait.map(|wait| wait.0), 6)));
-        page.labelled("run-queue latency", safe!("{}", text::format_latency(span.run_queue_latency_ms.map(Millis))));
+        page.labelled("run-queue latency", safe!("{}", text::optional_latency(span.run_queue_latency_ms.map(Millis))));
         page.labelled("timeslices", safe!("{}/s", format_optional(span.timeslices.map(|rate| rate.0), 6)));
         let cpus = wait_location::cpus_of_thread(interval, span);
         let shares = cpu_shares(interval, span.id);

@@ -2,8 +2,7 @@
 
 use crate::findings::device_waiters::leads_to_device;
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::count;
-use crate::findings::formatting::{duration, lossy_name, plural, significant_digits};
+use crate::findings::formatting::{count, duration, lossy_name, plural, significant_digits, singular_or_plural};
 use crate::findings::hung_kernel_threads::{hung_kernel_threads, kernel_thread_evidence, kernel_thread_names};
 use crate::findings::hung_threads::{hung_threads, waited_seconds, waits_for_fuse};
 use crate::findings::kernel_thread_tracker::HungKernelThread;
@@ -103,7 +102,7 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
             true => core_dump_sentence(context, longest, longest_s),
             false => format!(
                 "{label}{others} {} stuck{} for {} without a break, {call}{on}: {cause}{beside}",
-                if threads == 1 { "has been" } else { "have been" },
+                singular_or_plural(threads, "has been", "have been"),
                 if waits_for_fuse(longest) { "" } else { " in D" },
                 duration(longest_s),
             ),
@@ -168,7 +167,7 @@ fn core_dump_sentence(context: &RuleContext, longest: &BlockedThread, seconds: f
         "{name} ({}) is writing a core dump (it crashed); {} {} waited {} for it",
         longest.task.pid,
         plural(threads as f64, "thread", "threads"),
-        if threads == 1 { "has" } else { "have" },
+        singular_or_plural(threads, "has", "have"),
         duration(seconds),
     )
 }
@@ -345,7 +344,7 @@ pub fn standalone_candidate(context: &RuleContext, threads: &[&HungKernelThread]
             "kernel thread {} ({}){others} {} stuck in D for {} without a break, in {place}; no program hangs with it",
             lossy_name(&longest.name),
             longest.task.tid,
-            if threads.len() == 1 { "has been" } else { "have been" },
+            singular_or_plural(threads.len(), "has been", "have been"),
             duration(stuck),
         ),
         evidence: vec![

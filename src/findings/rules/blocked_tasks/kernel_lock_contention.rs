@@ -2,7 +2,7 @@
 //! `interval::idle_blocked::kernel_locks` counts them.
 
 use crate::findings::finding::{Evidence, Kind, Severity, Subject};
-use crate::findings::formatting::{count, lossy_name, plural, significant_digits};
+use crate::findings::formatting::{count, lossy_name, plural, significant_digits, singular_or_plural};
 use crate::findings::hung_threads::hung_threads;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
@@ -156,7 +156,7 @@ fn is_hung(context: &RuleContext, locks: &KernelLocks) -> bool {
 fn group_summary(context: &RuleContext, group: &KernelLockGroup, whole: bool) -> String {
     let label = describe_process_group(&group.group, &group.label);
     let threads = plural(group.threads, "thread", "threads");
-    let verb = if count(group.threads) == "1" { "waits" } else { "wait" };
+    let verb = singular_or_plural(count(group.threads), "waits", "wait");
     let listed: Vec<String> = group.waits.iter().take(MAX_LISTED).map(|wait| wait_summary(context, wait)).collect();
     let what = awaited(context, group);
     let is_shared = main_lock(group).is_some_and(KernelLock::is_shared);

@@ -3,7 +3,7 @@
 
 use super::lock_holder::describe_lock_holder;
 use crate::findings::finding::{Evidence, Kind, Severity, Subject};
-use crate::findings::formatting::{duration, lossy_name, plural};
+use crate::findings::formatting::{duration, lossy_name, plural, singular_or_plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
     Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
@@ -93,7 +93,7 @@ fn describe_waiters(context: &RuleContext, server: &StuckServers, what: &str) ->
         let more = server.pipe_writers.len().saturating_sub(MAX_NAMED);
         let others =
             if more == 0 { String::new() } else { format!(" and {}", plural(more as f64, "other process", "other processes")) };
-        let verb = if server.pipe_writers.len() == 1 { "waits" } else { "wait" };
+        let verb = singular_or_plural(server.pipe_writers.len(), "waits", "wait");
         parts.push(format!("{}{others} {verb} to write to its pipe", named.join(", ")));
     }
     parts.join("; ")
