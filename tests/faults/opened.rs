@@ -378,7 +378,7 @@ fn kind_of(path: &str) -> String {
 
 #[test]
 fn every_file_read_on_this_machine_is_in_a_fixture_tree() {
-    let trace = match Trace::of("openat,open", &["check", "--for", "1s", "-i", "200ms"]) {
+    let trace = match Trace::run("openat,open", &["check", "--for", "1s", "-i", "200ms"]) {
         Ok(trace) => trace,
         Err(why) => return println!("skipped: {why}"),
     };

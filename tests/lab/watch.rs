@@ -174,7 +174,7 @@ fn watch(over: &AtomicBool, files: &[String]) -> Watched {
         }
         let (newer, now) = (household.sweep(), Ticks::now());
         at = Instant::now();
-        watched.snapshots.push(Snapshot::take(files));
+        watched.snapshots.push(Snapshot::read(files));
         let spent = now.since(ticks);
         let second = compare(&sweep, &newer, seconds, spent.share(spent.steal), &mut seen);
         for (comm, cpus) in &second.used {
