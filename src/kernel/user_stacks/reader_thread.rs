@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     /// Nothing here takes so long unless it hangs.
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const TIMEOUT: Duration = Duration::from_secs(60);
 
     /// A tree in which a reading of the thread of each of these processes blocks until it is unblocked.
     struct BlockedTree {
@@ -387,7 +387,7 @@ mod tests {
         loop {
             match poll() {
                 Some(result) => return result,
-                None => assert!(begin.elapsed() < PATIENCE),
+                None => assert!(begin.elapsed() < TIMEOUT),
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(answers.iter().map(|answer| answer.task.pid).collect::<Vec<_>>(), [1]);
         // It is asked again, long after.
         assert_eq!(reader.request(wanted(2), asked_at + 10 * ANSWER_TIMEOUT), Ok(()));
-        assert_eq!(reader.receive(PATIENCE).len(), 1);
+        assert_eq!(reader.receive(TIMEOUT).len(), 1);
     }
 
     #[test]
@@ -419,7 +419,7 @@ mod tests {
             assert!(reader.receive(Duration::MAX).is_empty(), "the thread still works on the first request");
         }
         assert_eq!(reader.request(wanted(2), now), Ok(()));
-        assert_eq!(reader.receive(PATIENCE).iter().map(|answer| answer.task.pid).collect::<Vec<_>>(), [2], "by another thread");
+        assert_eq!(reader.receive(TIMEOUT).iter().map(|answer| answer.task.pid).collect::<Vec<_>>(), [2], "by another thread");
         tree.unblock();
     }
 
