@@ -28,10 +28,11 @@ pub fn list_major_faulters(context: &RuleContext, faults: f64) -> String {
 /// Whether it waits for a page that is not in memory, or for memory itself.
 pub fn waits_for_page(context: &RuleContext, thread: &BlockedThread) -> bool {
     let page = thread
+        .wait
         .wchan
         .as_ref()
         .is_some_and(|channel| PAGE_WAIT_CHANNELS.iter().any(|prefix| channel.as_bytes().starts_with(prefix.as_bytes())));
-    let call = thread.syscall.and_then(|call| Syscall::from_number(context.interval.host.machine.as_bytes(), call));
+    let call = thread.wait.syscall.and_then(|call| Syscall::from_number(context.interval.host.machine.as_bytes(), call));
     let syncing = call.is_some_and(Syscall::is_fsync_family);
     thread.class == WaitClass::Memory || thread.class == WaitClass::Disk && !syncing && (thread.is_page_fault() || page)
 }

@@ -72,8 +72,8 @@ fn edges(graph: &LockGraph) -> FxHashMap<TaskId, Edge<'_>> {
     // A holder that wake-ups show is not one that the lock names.
     let is_named = |owner: &&Owner| !matches!(owner.field, OwnerField::Waker(_));
     let owners = || graph.owners.iter().filter(is_named).filter(|owner| reaches_threshold(owner.seen_share, MIN_SEEN_SHARE));
-    let holders: FxHashMap<LockId, TaskId> = owners().map(|owner| (owner.lock, owner.thread.task)).collect();
-    owners().filter_map(|owner| Some((owner.thread.task, Edge { owner, next: *holders.get(&owner.wanted?)? }))).collect()
+    let holders: FxHashMap<LockId, TaskId> = owners().map(|owner| (owner.lock, owner.thread.wait.task)).collect();
+    owners().filter_map(|owner| Some((owner.thread.wait.task, Edge { owner, next: *holders.get(&owner.wanted?)? }))).collect()
 }
 
 /// The cycle that contains `start`, if following the waits leads back to it.

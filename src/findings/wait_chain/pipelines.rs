@@ -84,5 +84,5 @@ fn label(interval: &Interval, pid: u32) -> String {
 /// The processes that wait in pipes for the process on storage of a group.
 pub fn holder_pipeline(interval: &Interval, group: &BlockedGroup) -> Option<Pipeline> {
     let holder = group.holder.as_ref()?;
-    Some(Pipeline::of_process(interval, holder.task.pid)).filter(|pipeline| !pipeline.is_empty())
+    Some(Pipeline::of_process(interval, holder.wait.task.pid)).filter(|pipeline| !pipeline.is_empty())
 }

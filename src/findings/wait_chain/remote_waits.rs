@@ -52,9 +52,9 @@ pub fn server_links(interval: &Interval, servers: &[WaitingServer]) -> Vec<Chain
 
 /// `pgbouncer (77)`
 pub fn server_name(interval: &Interval, server: &WaitingServer) -> String {
-    let pid = server.thread.task.pid;
+    let pid = server.thread.wait.task.pid;
     let process = interval.process(pid).map(|process| lossy_name(&process.comm));
-    format!("{} ({pid})", process.unwrap_or_else(|| lossy_name(&server.thread.comm)))
+    format!("{} ({pid})", process.unwrap_or_else(|| lossy_name(&server.thread.wait.comm)))
 }
 
 /// How it is known that a thread waits for an answer.

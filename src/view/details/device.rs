@@ -178,16 +178,16 @@ fn facts(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
 /// Threads that were blocked on the disk, and the processes with the most I/O on any disk.
 fn waiters(evaluation: &Evaluation, id: DiskId, page: &mut Page) {
     let interval = &*evaluation.interval;
-    let blocked: Vec<_> = interval.blocked_threads.iter().filter(|thread| thread.disk == Some(id)).take(12).collect();
+    let blocked: Vec<_> = interval.blocked_threads.iter().filter(|thread| thread.wait.disk == Some(id)).take(12).collect();
     if !blocked.is_empty() {
         page.heading("WAITING THREADS (↓ selects, Enter opens)");
         let mut table = PageTable::new([words("thread", 24), words("where", 0)]);
         for thread in blocked {
-            let name = safe!("{}/{}", SafeText::from_name(&thread.comm), thread.task.tid);
+            let name = safe!("{}/{}", SafeText::from_name(&thread.wait.comm), thread.wait.task.tid);
             let place = wait_location::blocked_location(interval, thread, wait_location::Detail::Full);
-            let function = wait_location::wait_channel(interval, thread.task);
+            let function = wait_location::wait_channel(interval, thread.wait.task);
             let place = if function.is_empty() { place } else { safe!("{place} ({function})") };
-            table.push_item([name, place], Item::Thread(thread.task), StyleRole::Plain);
+            table.push_item([name, place], Item::Thread(thread.wait.task), StyleRole::Plain);
         }
         page.table(table);
     }

@@ -201,17 +201,17 @@ fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
     if !function.is_empty() {
         page.labelled("kernel function", function);
     }
-    let blocked = interval.blocked_threads.iter().find(|blocked| blocked.task == id);
+    let blocked = interval.blocked_threads.iter().find(|blocked| blocked.wait.task == id);
     if let Some(blocked) = blocked {
         // Only if it still waits in the same place: in a convoy a thread queues again and again.
-        if thread.wait.wchan.as_ref().ok().is_none_or(|now| blocked.wchan.as_ref() == Some(now)) {
-            let since = interval.at().boottime_ns.saturating_sub(blocked.blocked_since_ns) as f64 / 1e9;
+        if thread.wait.wchan.as_ref().ok().is_none_or(|now| blocked.wait.wchan.as_ref() == Some(now)) {
+            let since = interval.at().boottime_ns.saturating_sub(blocked.wait.blocked_since_ns) as f64 / 1e9;
             page.labelled("waiting", safe!("for {}", time::duration(since)));
         }
-        if let Some(file) = &blocked.file {
+        if let Some(file) = &blocked.wait.file {
             page.labelled("file", SafeText::from_name(file));
         }
-        if let Some(disk) = blocked.disk {
+        if let Some(disk) = blocked.wait.disk {
             page.labelled("device", wait_location::disk_name(&interval.newer, disk));
         }
     }

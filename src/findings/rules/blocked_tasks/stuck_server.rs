@@ -166,9 +166,9 @@ fn evidence(context: &RuleContext, server: &StuckServers) -> Vec<Evidence> {
             list.push(evidence_text("cause", if queue.kind == WaitQueueKind::FileLock { "file lock" } else { "mutex" }));
             list.push(evidence_number("behind_lock_threads", queue.threads));
             let named = named_holder(context, server).filter(|_| queue.kind != WaitQueueKind::FileLock);
-            let holder = named.map(|holder| holder.thread.task.pid).or(queue.holder);
+            let holder = named.map(|holder| holder.thread.wait.task.pid).or(queue.holder);
             list.push(evidence_optional("holder_pid", holder.map(f64::from)));
-            list.extend(named.map(|holder| evidence_number("holder_tid", f64::from(holder.thread.task.tid))));
+            list.extend(named.map(|holder| evidence_number("holder_tid", f64::from(holder.thread.wait.task.tid))));
             list.extend(named.into_iter().flat_map(|holder| named_holder_evidence(context.interval, holder)));
         }
     }
