@@ -82,10 +82,10 @@ fn sizes() {
         let recording = record(&samples);
         let bytes = recording.len() as f64 / samples.len() as f64;
         let keys = key_bytes(&recording) as f64 / samples.len() as f64;
-        let mut tape = HistoryRing::new(samples.len(), usize::MAX, Default::default());
+        let mut ring = HistoryRing::new(samples.len(), usize::MAX, Default::default());
         let began = cpu_time();
         for sample in &samples {
-            tape.push(sample);
+            ring.push(sample);
         }
         let each = (cpu_time() - began).as_secs_f64() * 1e6 / samples.len() as f64;
         println!("{processes:>10} {busy:>6} {bytes:>14.0} {goal:>8} {keys:>12.0} {each:>14.0}");
@@ -168,10 +168,10 @@ fn resident() -> u64 {
 fn encoding(criterion: &mut Criterion, samples: &[Arc<Sample>]) {
     let mut group = criterion.benchmark_group("encode 2000 processes, 20 busy");
     group.throughput(Throughput::Elements(1));
-    let mut tape = HistoryRing::new(60, 16 << 20, Default::default());
+    let mut ring = HistoryRing::new(60, 16 << 20, Default::default());
     let mut next = samples.iter().cycle();
     group.bench_function("a sample, key frames included", |bencher| {
-        bencher.iter(|| next.next().map(|sample| tape.push(black_box(sample))));
+        bencher.iter(|| next.next().map(|sample| ring.push(black_box(sample))));
     });
     group.finish();
 }

@@ -193,13 +193,13 @@ fn drawing(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
 fn keeping(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
     let samples = stream(40);
     let mut at = 0;
-    let mut tape = HistoryRing::new(600, usize::MAX, Redaction::Nothing);
+    let mut ring = HistoryRing::new(600, usize::MAX, Redaction::Nothing);
     walk("encode a key frame, 2000 processes", &mut || {
-        let mut tape = HistoryRing::new(1, usize::MAX, Redaction::Nothing);
-        tape.push(black_box(&samples[0]));
+        let mut ring = HistoryRing::new(1, usize::MAX, Redaction::Nothing);
+        ring.push(black_box(&samples[0]));
     });
     let mut next = || {
-        let kept = tape.push(black_box(&samples[at]));
+        let kept = ring.push(black_box(&samples[at]));
         at += 1;
         kept
     };
@@ -209,12 +209,12 @@ fn keeping(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
         next();
     });
     while at < samples.len() {
-        tape.push(&samples[at]);
+        ring.push(&samples[at]);
         at += 1;
     }
     let mut at = 0;
     walk("decode, 2000 processes, 20 busy", &mut || {
-        black_box(tape.sample(at).unwrap());
+        black_box(ring.sample(at).unwrap());
         at += 7;
     });
 }

@@ -9,6 +9,7 @@ pub mod cgroup;
 mod clock;
 mod containers;
 mod context_switches;
+mod cost_pacer;
 pub mod cpu;
 mod cpu_frequency;
 pub mod delays;
@@ -182,7 +183,7 @@ impl Sampler {
     /// as skipped and returns false.
     pub fn sub_sample(&mut self) -> bool {
         let (sub_sampler, mut sources) = self.sub_sampling();
-        sub_sampler.take(&mut sources)
+        sub_sampler.sub_sample(&mut sources)
     }
 
     /// Reads everything once. The sample includes the sub-samples since the last sample, and a closing one.

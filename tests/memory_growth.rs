@@ -68,7 +68,7 @@ fn memory_and_descriptors_do_not_grow() {
     let mut tree = SampledTree::new(STEADY, 1);
     let host = Arc::new(tree.sampler.host().clone());
     let mut evaluator = SampleEvaluator::new(host, Evaluator::new(Baselines::default()));
-    let mut course = CheckpointedEvaluation::new(Evaluator::new(Baselines::default()));
+    let mut checkpointed = CheckpointedEvaluation::new(Evaluator::new(Baselines::default()));
     let mut ring = HistoryRing::new(600, 16 << 20, Redaction::Nothing);
     let size = (80, 24);
     let setup = Setup {
@@ -105,8 +105,8 @@ fn memory_and_descriptors_do_not_grow() {
         let numbers = ring.evicted()..ring.evicted() + ring.len() as u64;
         let newest = numbers.end - 1;
         let is_checkpoint = CheckpointedEvaluation::is_checkpoint(newest);
-        course.extend(numbers.end, is_checkpoint.then(|| (newest, evaluator.evaluator().clone())));
-        course.discard_before(numbers.start);
+        checkpointed.extend(numbers.end, is_checkpoint.then(|| (newest, evaluator.evaluator().clone())));
+        checkpointed.discard_before(numbers.start);
         if let Some(evaluation) = evaluation {
             update(&mut state, Event::Evaluation(evaluation));
         }

@@ -14,8 +14,8 @@
 mod byte_order;
 #[path = "recording/copy.rs"]
 mod copy;
-#[path = "recording/digest.rs"]
-mod digest;
+#[path = "recording/frame_summary.rs"]
+mod frame_summary;
 #[path = "recording/generator.rs"]
 mod generator;
 #[path = "recording/golden.rs"]

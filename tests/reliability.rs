@@ -1,5 +1,5 @@
 //! Damage that recordings survive, with figures: `cargo test --release --test reliability -- --nocapture` prints a line for each
-//! kind of damage; with `STALLTOP_FULL=1` each sweep is whole (minutes), without it a part (seconds). docs/reliability.md.
+//! kind of damage; with `STALLTOP_FULL=1` all damage is tried (minutes), without it a part (seconds). docs/reliability.md.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,6 +13,8 @@
 
 #[path = "reliability/damage.rs"]
 mod damage;
+#[path = "reliability/damaged_bytes.rs"]
+mod damaged_bytes;
 #[path = "reliability/disks.rs"]
 mod disks;
 #[path = "recording/generator.rs"]
@@ -33,8 +35,6 @@ mod program;
 mod recorded;
 #[path = "recording/support.rs"]
 mod support;
-#[path = "reliability/sweeps.rs"]
-mod sweeps;
 #[path = "support/synthetic.rs"]
 mod synthetic;
 #[path = "recording/varint.rs"]

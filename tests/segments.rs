@@ -35,7 +35,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 #[test]
 fn a_directory_of_segments_is_one_recording_with_gaps_between_boots() {
     let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("tape");
+    let directory = temporary.path().join("recording");
     let name = directory.to_str().unwrap();
     // Ends when there are two files more.
     let record = || {
@@ -82,7 +82,7 @@ fn a_directory_of_segments_is_one_recording_with_gaps_between_boots() {
 #[test]
 fn no_segment_starts_with_the_last_sample() {
     let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("tape");
+    let directory = temporary.path().join("recording");
     let arguments = ["record", "-i", "100ms", "--rotate", "1s", "--for", "1s", directory.to_str().unwrap()];
     let (code, _, stderr) = run(temporary.path(), &arguments);
     assert_eq!(code, 0, "{stderr}");
@@ -93,7 +93,7 @@ fn no_segment_starts_with_the_last_sample() {
 #[test]
 fn only_own_closed_segments_are_deleted() {
     let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("tape");
+    let directory = temporary.path().join("recording");
     let name = directory.to_str().unwrap();
     let record = |keep: &str| {
         let arguments = ["record", "-i", "100ms", "--rotate", "300ms", "--keep", keep, "--for", "500ms", name];
@@ -151,7 +151,7 @@ fn only_own_closed_segments_are_deleted() {
 fn nothing_is_written_to_a_replaced_directory() {
     let temporary = tempfile::tempdir().unwrap();
     let (directory, moved, victim) =
-        (temporary.path().join("tape"), temporary.path().join("moved"), temporary.path().join("victim"));
+        (temporary.path().join("recording"), temporary.path().join("moved"), temporary.path().join("victim"));
     fs::create_dir(&victim).unwrap();
     // A file there with the name of an old recording must stay.
     let arguments =

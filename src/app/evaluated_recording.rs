@@ -62,7 +62,7 @@ impl EvaluatedIntervals {
         }
     }
 
-    fn take(&self, worker: usize) -> Vec<Arc<Interval>> {
+    fn take_intervals(&self, worker: usize) -> Vec<Arc<Interval>> {
         let list = self.0.get(worker).map(|list| list.lock().unwrap_or_else(PoisonError::into_inner));
         list.map(|mut list| std::mem::take(&mut *list)).unwrap_or_default()
     }
@@ -232,7 +232,7 @@ fn pair_samples(
 ) -> Box<dyn FnMut(DecodedSample) -> PairedSample> {
     let mut pairing: Option<SamplePairing> = None;
     Box::new(move |DecodedSample { host, sample, .. }| {
-        drop(evaluated.take(worker));
+        drop(evaluated.take_intervals(worker));
         let Ok(sample) = sample else { return PairedSample::Damaged };
         let pairing = pairing.get_or_insert_with(|| SamplePairing::new(Arc::clone(&host), LinkOverrides::clone(&links)));
         match pairing.interval_for_host(&host, Arc::clone(&sample)) {

@@ -14,7 +14,6 @@ use std::time::Duration;
 use crate::baseline::Baselines;
 use crate::recording::{Meta, Redaction, Sections};
 use crate::sample::Host;
-use crate::units::format;
 pub use error::failure;
 pub use frame_summary::frame_summary;
 pub use names::{
@@ -45,9 +44,4 @@ pub fn baselines(section: Option<&[u8]>) -> Baselines {
 /// The name of the section with the baselines.
 pub fn baselines_section() -> &'static str {
     BASELINES_SECTION
-}
-
-/// A number of bytes with a binary unit.
-pub fn format_bytes(bytes: u64) -> String {
-    format::bytes(bytes as f64)
 }

@@ -33,7 +33,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn of(name: &'static str, facts: DiskFacts) -> Bench {
+    fn with_facts(name: &'static str, facts: DiskFacts) -> Bench {
         Bench {
             baselines: Baselines::default(),
             window: LatencyWindow::default(),
@@ -47,7 +47,10 @@ impl Bench {
 
     fn new() -> Bench {
         let serial = Some("S3Z8".into());
-        Bench::of("sda", DiskFacts { rotational: Some(true), model: Some("ST4000 ".into()), serial, ..DiskFacts::default() })
+        Bench::with_facts(
+            "sda",
+            DiskFacts { rotational: Some(true), model: Some("ST4000 ".into()), serial, ..DiskFacts::default() },
+        )
     }
 
     fn sample(&self) -> Arc<Sample> {
@@ -152,7 +155,7 @@ fn a_slow_device_does_not_raise_its_own_baseline() {
 #[test]
 fn classes_have_their_defaults() {
     let default = |name, rotational| {
-        let mut bench = Bench::of(name, DiskFacts { rotational, ..DiskFacts::default() });
+        let mut bench = Bench::with_facts(name, DiskFacts { rotational, ..DiskFacts::default() });
         bench.latency_status(100, 50).0
     };
     assert_eq!(default("sda", Some(true)), 8.0);
@@ -166,7 +169,7 @@ fn classes_have_their_defaults() {
 #[test]
 fn a_device_is_identified_by_serial_then_file_then_hardware_path_then_name() {
     let device = |name, facts: DiskFacts| {
-        let bench = Bench::of(name, facts);
+        let bench = Bench::with_facts(name, facts);
         let sample = bench.sample();
         DeviceIdentity::from_disk(&sample.disks.as_ref().expect("a disk")[0]).0
     };

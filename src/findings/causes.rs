@@ -207,11 +207,11 @@ fn ran_out_of_memory(context: &RuleContext, kill: &Finding, short: &Subject) -> 
 /// Whether one of the hung threads waits for the device, or may: its device is not known, and its wait is that of block devices.
 fn may_hang_on_device(context: &RuleContext, hung: &Subject, device: DiskId) -> bool {
     let is_subject = |thread: &BlockedThread| match hung {
-        Subject::Task { id, .. } => thread.task == *id,
-        Subject::Group { id, .. } => context.interval.newer.waits.groups.get(usize::from(thread.group)) == Some(id),
+        Subject::Task { id, .. } => thread.wait.task == *id,
+        Subject::Group { id, .. } => context.interval.newer.waits.groups.get(usize::from(thread.wait.group)) == Some(id),
         _ => false,
     };
-    let may_wait = |thread: &BlockedThread| match thread.disk {
+    let may_wait = |thread: &BlockedThread| match thread.wait.disk {
         Some(disk) => may_lead_to_device(context.interval, disk, device),
         None => !thread.is_non_block_storage(),
     };
@@ -304,11 +304,11 @@ fn is_short_of_memory(context: &RuleContext, subject: &Subject) -> bool {
         Subject::Cgroup(group) => context.process(pid).is_none_or(|process| limit_applies(Controller::Memory, group, process)),
         _ => true,
     };
-    let lacks = |thread: &BlockedThread| waits_for_page(context, thread) && is_inside(thread.task.pid);
-    let hung: Vec<TaskId> = hung_threads(context.interval, context.thresholds).map(|thread| thread.task).collect();
+    let lacks = |thread: &BlockedThread| waits_for_page(context, thread) && is_inside(thread.wait.task.pid);
+    let hung: Vec<TaskId> = hung_threads(context.interval, context.thresholds).map(|thread| thread.wait.task).collect();
     let sightings = |for_pages: bool| -> u64 {
-        let threads = context.interval.blocked_threads.iter().filter(|thread| !hung.contains(&thread.task));
-        threads.filter(|thread| !for_pages || lacks(thread)).map(|thread| u64::from(thread.seen_count)).sum()
+        let threads = context.interval.blocked_threads.iter().filter(|thread| !hung.contains(&thread.wait.task));
+        threads.filter(|thread| !for_pages || lacks(thread)).map(|thread| u64::from(thread.wait.seen_count)).sum()
     };
     let (for_pages, all) = (sightings(true), sightings(false));
     all > 0 && reaches_threshold(for_pages as f64 / all as f64, MIN_PAGE_WAIT_SHARE)
@@ -378,7 +378,7 @@ fn is_mostly_in_kernel_locks(blocked: &IdleBlocked) -> bool {
 /// Whether the quota of this cgroup throttles the holder of a lock, or the one at the end of the chain.
 fn is_throttled_by(context: &RuleContext, holder: &LockHolder, cgroup: &Subject) -> bool {
     holder.last_activity() == HolderActivity::Running
-        && match RunnableThread::new(context.interval, holder.last_thread().task) {
+        && match RunnableThread::new(context.interval, holder.last_thread().wait.task) {
             RunnableThread::Throttled(by) => matches!(cgroup, Subject::Cgroup(group) if group == by.cgroup),
             _ => false,
         }
@@ -402,7 +402,7 @@ fn waits_for_busy_fuse_server(context: &RuleContext, group: &BlockedGroup, busy:
         .holder
         .as_ref()
         .filter(|holder| waits_for_fuse(holder))
-        .and_then(|holder| holder.file_system.as_ref()?.as_bytes().strip_prefix(b"fuse."));
+        .and_then(|holder| holder.wait.file_system.as_ref()?.as_bytes().strip_prefix(b"fuse."));
     let (Some(name), Ok(tasks)) = (name, &context.interval.newer.tasks) else { return false };
     let is_named = |process: &&Arc<Process>| {
         let executable =

@@ -31,10 +31,10 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
     if reaches_threshold(serving_kernel_threads(interval), threads) || has_polling_reader(interval, device, threads) {
         return true;
     }
-    interval.blocked_threads.iter().any(|thread| match (thread.class, thread.disk) {
+    interval.blocked_threads.iter().any(|thread| match (thread.class, thread.wait.disk) {
         (WaitClass::Disk, Some(disk)) => leads_to_it(disk),
         (WaitClass::Disk | WaitClass::Aio, None) => {
-            let id = interval.newer.waits.groups.get(usize::from(thread.group));
+            let id = interval.newer.waits.groups.get(usize::from(thread.wait.group));
             blocked.groups.iter().any(|group| Some(&group.group) == id && may_be_on_it(group))
         }
         _ => false,

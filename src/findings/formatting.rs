@@ -2,13 +2,8 @@
 
 use crate::sample::Name;
 use crate::units::format;
-pub use crate::units::format::{bytes, latency, multiple, significant_digits};
+pub use crate::units::format::{bytes, latency, multiple, percent, significant_digits, singular_or_plural};
 pub use crate::units::time::duration;
-
-/// A share as per cent: `50.5 %`.
-pub fn percent(ratio: f64) -> String {
-    format!("{} %", significant_digits(ratio * 100.0))
-}
 
 /// A mean number of threads or requests: whole where it is whole, or large.
 pub fn count(value: f64) -> String {

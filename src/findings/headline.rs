@@ -226,11 +226,11 @@ fn storage_words(evaluation: &Evaluation, group: &BlockedGroup, device: Option<&
     };
     let call = syscall_name(&evaluation.interval, holder).map(|call| format!("in {call}"));
     let words = call.unwrap_or_else(|| {
-        let channel = holder.wchan.as_ref().map(|channel| channel.as_bytes()).unwrap_or_default();
+        let channel = holder.wait.wchan.as_ref().map(|channel| channel.as_bytes()).unwrap_or_default();
         class::wait_words(channel).unwrap_or("on storage").to_owned()
     });
     // A device file is the device.
-    let file = holder.file.as_ref().filter(|file| device.is_none() || !file.as_bytes().starts_with(b"/dev/"));
+    let file = holder.wait.file.as_ref().filter(|file| device.is_none() || !file.as_bytes().starts_with(b"/dev/"));
     match (file.map(short_path), device) {
         (Some(file), Some(name)) => format!("{words}, {file} on {name}"),
         (Some(file), None) => format!("{words}, {file}"),

@@ -11,9 +11,9 @@ use crate::sample::waits::class::is_fuse_request;
 pub fn hung_threads<'a>(interval: &'a Interval, thresholds: &Thresholds) -> impl Iterator<Item = &'a BlockedThread> {
     let least = thresholds.hung_seconds;
     let blocked = interval.blocked_threads.iter();
-    blocked
-        .filter(|thread| !matches!(thread.class, WaitClass::Vfork | WaitClass::Frozen | WaitClass::Aio))
-        .filter(move |thread| waited_seconds(interval, thread.blocked_since_ns) >= least && is_still_blocked(interval, thread))
+    blocked.filter(|thread| !matches!(thread.class, WaitClass::Vfork | WaitClass::Frozen | WaitClass::Aio)).filter(
+        move |thread| waited_seconds(interval, thread.wait.blocked_since_ns) >= least && is_still_blocked(interval, thread),
+    )
 }
 
 /// Seconds from `since_ns` (CLOCK_BOOTTIME) to the newer sample.
@@ -25,10 +25,10 @@ pub fn waited_seconds(interval: &Interval, since_ns: u64) -> f64 {
 fn is_still_blocked(interval: &Interval, blocked: &BlockedThread) -> bool {
     let Ok(tasks) = &interval.newer.tasks else { return true };
     let still = |state: TaskState| state == TaskState::Blocked || state == TaskState::Sleeping && waits_for_fuse(blocked);
-    tasks.thread(blocked.task).is_some_and(|(process, thread)| !process.kernel_thread && still(thread.state))
+    tasks.thread(blocked.wait.task).is_some_and(|(process, thread)| !process.kernel_thread && still(thread.state))
 }
 
 /// Whether it waits for a file system in user space (FUSE); such a thread is in S.
 pub fn waits_for_fuse(thread: &BlockedThread) -> bool {
-    thread.wchan.as_ref().is_some_and(|channel| is_fuse_request(channel.as_bytes()))
+    thread.wait.wchan.as_ref().is_some_and(|channel| is_fuse_request(channel.as_bytes()))
 }

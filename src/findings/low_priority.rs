@@ -5,13 +5,8 @@ use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::task::ThreadSpan;
 use crate::interval::wait_counts::ThreadWaits;
-use crate::sample::task::Scheduling;
+use crate::sample::task::{SCHED_BATCH, SCHED_IDLE, SCHED_OTHER, Scheduling};
 use crate::sample::waits::WaitClass;
-
-/// Policies of sched(7).
-const SCHED_OTHER: u8 = 0;
-const SCHED_BATCH: u8 = 3;
-const SCHED_IDLE: u8 = 5;
 
 /// A thread of this nice value gets a tenth of the CPU time of one of nice 0.
 const MIN_LOW_PRIORITY_NICE: i8 = 10;

@@ -7,7 +7,7 @@ use crate::interval::blocked_threads::BlockedThread;
 use crate::sample::waits::{Syscall, WaitClass};
 
 /// Share of all major faults from which a process is named.
-const MIN_NAMED_SHARE: f64 = 0.1;
+const MIN_NAMED_FAULT_SHARE: f64 = 0.1;
 
 /// `; most major faults: fio (4 processes) 3200/s`; empty without faulters.
 pub fn major_faults_clause(faulters: &str) -> String {
@@ -19,7 +19,7 @@ pub fn list_major_faulters(context: &RuleContext, faults: f64) -> String {
     let awake = context.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.active_processes);
     let rates = awake.iter().filter_map(|span| Some((context.process(span.id.pid)?, span.major_faults?.0)));
     let groups = name_siblings(rates);
-    let many = |rate: f64| rate >= 1.0 && rate >= faults * MIN_NAMED_SHARE && faults > 0.0;
+    let many = |rate: f64| rate >= 1.0 && rate >= faults * MIN_NAMED_FAULT_SHARE && faults > 0.0;
     let named = groups.iter().filter(|group| many(group.weight)).take(3);
     let listed: Vec<String> = named.map(|group| format!("{} {}/s", group.label(), significant_digits(group.weight))).collect();
     listed.join(", ")
@@ -28,10 +28,11 @@ pub fn list_major_faulters(context: &RuleContext, faults: f64) -> String {
 /// Whether it waits for a page that is not in memory, or for memory itself.
 pub fn waits_for_page(context: &RuleContext, thread: &BlockedThread) -> bool {
     let page = thread
+        .wait
         .wchan
         .as_ref()
         .is_some_and(|channel| PAGE_WAIT_CHANNELS.iter().any(|prefix| channel.as_bytes().starts_with(prefix.as_bytes())));
-    let call = thread.syscall.and_then(|call| Syscall::from_number(context.interval.host.machine.as_bytes(), call));
+    let call = thread.wait.syscall.and_then(|call| Syscall::from_number(context.interval.host.machine.as_bytes(), call));
     let syncing = call.is_some_and(Syscall::is_fsync_family);
     thread.class == WaitClass::Memory || thread.class == WaitClass::Disk && !syncing && (thread.is_page_fault() || page)
 }

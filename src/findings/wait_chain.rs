@@ -91,15 +91,15 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
         }
         chain.inferred_links += usize::from(is_inferred(holder));
         let end = holder.last_thread();
-        if let Some(file) = &end.file {
+        if let Some(file) = &end.wait.file {
             chain.push(format!("file {}", file_and_mount(file, end)), "the file descriptor of its system call", false);
         }
     }
     let on_storage = group.storage + group.hidden;
     if let Some(holder) = group.holder.as_ref().filter(|_| group.storage >= MIN_REPORTED_THREADS) {
         let behind = ReportedWaiters::new(group).any();
-        let named = group.wait_queues.first().is_some_and(|queue| queue.holder == Some(holder.task.pid));
-        let owner = named_holder.filter(|owner| owner.thread.task == holder.task);
+        let named = group.wait_queues.first().is_some_and(|queue| queue.holder == Some(holder.wait.task.pid));
+        let owner = named_holder.filter(|owner| owner.thread.wait.task == holder.wait.task);
         let known_by = match (behind, named) {
             _ if let Some(owner) = owner => known_by(owner.field),
             (true, true) => "the kernel names its process",
@@ -113,7 +113,7 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
             && group.storage >= MIN_SEVERAL_THREADS
             && group.lock_inferred < MIN_REPORTED_THREADS;
         chain.push(describe_holder(interval, group, holder), known_by, inferred);
-        if let Some(file) = &holder.file {
+        if let Some(file) = &holder.wait.file {
             chain.push(format!("file {}", file_and_mount(file, holder)), "the file descriptor of its system call", false);
         }
         if let Some(limit) = dirty_limit::dirty_limit(interval, group) {
@@ -165,13 +165,13 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
 
 /// `/srv/db/wal, on /srv`
 fn file_and_mount(file: &Name, thread: &BlockedThread) -> String {
-    let mount = thread.mount.as_ref().map_or_else(String::new, |mount| format!(", on {}", lossy_name(mount)));
+    let mount = thread.wait.mount.as_ref().map_or_else(String::new, |mount| format!(", on {}", lossy_name(mount)));
     format!("{}{mount}", lossy_name(file))
 }
 
 /// Whether a thread's system call is about a device file, not a file in a file system.
 fn is_block_device_file(thread: Option<&BlockedThread>) -> bool {
-    let file = thread.filter(|thread| thread.mount.is_none()).and_then(|thread| thread.file.as_ref());
+    let file = thread.filter(|thread| thread.wait.mount.is_none()).and_then(|thread| thread.wait.file.as_ref());
     file.is_some_and(|file| file.as_bytes().starts_with(b"/dev/"))
 }
 

@@ -4,8 +4,6 @@
 //! sub-sample mostly sees it in the lock wait. To find what the group waits for, all sightings on storage are counted by kernel
 //! function (wchan), and one thread of each group is shown in the function with the most sightings: the end of its wait chain.
 
-use std::ops::Deref;
-
 use rustc_hash::FxHashMap;
 
 use crate::ids::TaskId;
@@ -17,21 +15,13 @@ use crate::sample::{Host, Name};
 /// docs/metrics.md, "Fixed thresholds".
 pub const LONG_WAIT_NS: u64 = 1_000_000_000;
 
-/// A thread that sub-samples saw blocked, in one of its waits. It has the fields of that wait (`Deref`).
+/// A thread that sub-samples saw blocked, in one of its waits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockedThread {
     /// `seen_count` is of all its waits; `blocked_since_ns` of its last one
-    wait: BlockedWait,
+    pub wait: BlockedWait,
     /// Of state, wait channel and system call
     pub class: WaitClass,
-}
-
-impl Deref for BlockedThread {
-    type Target = BlockedWait;
-
-    fn deref(&self) -> &BlockedWait {
-        &self.wait
-    }
 }
 
 impl BlockedThread {
@@ -45,21 +35,21 @@ impl BlockedThread {
 
     /// /proc/PID/syscall of a thread that is blocked outside a system call: a page fault.
     pub fn is_page_fault(&self) -> bool {
-        self.syscall.is_some_and(RawSyscall::is_page_fault)
+        self.wait.syscall.is_some_and(RawSyscall::is_page_fault)
     }
 
     /// Whether it waits for storage that is no block device of this host.
     pub fn is_non_block_storage(&self) -> bool {
-        self.wchan.as_ref().is_some_and(|channel| class::is_non_block_storage(channel.as_bytes()))
+        self.wait.wchan.as_ref().is_some_and(|channel| class::is_non_block_storage(channel.as_bytes()))
             || self.non_block_mount().is_some()
     }
 
     /// If it waits for a file on a file system that has no block device of this host: where that is mounted, and its type. Reads through
     /// the page cache of NFS wait where those of a disk do.
     pub fn non_block_mount(&self) -> Option<(&Name, &Name)> {
-        let kind = self.file_system.as_ref().filter(|kind| class::is_non_block_file_system(kind.as_bytes()))?;
-        let waits_for_it = self.class == WaitClass::Disk && self.disk.is_none();
-        Some((self.mount.as_ref().filter(|_| waits_for_it)?, kind))
+        let kind = self.wait.file_system.as_ref().filter(|kind| class::is_non_block_file_system(kind.as_bytes()))?;
+        let waits_for_it = self.class == WaitClass::Disk && self.wait.disk.is_none();
+        Some((self.wait.mount.as_ref().filter(|_| waits_for_it)?, kind))
     }
 }
 
@@ -68,8 +58,8 @@ impl BlockedThread {
 pub fn blocked_threads(host: &Host, waits: &Waits) -> Vec<BlockedThread> {
     let machine = host.machine.as_bytes();
     let mut blocked: Vec<BlockedThread> = waits.blocked.iter().map(|wait| BlockedThread::new(machine, wait)).collect();
-    for thread in blocked.iter_mut().filter(|thread| waits.dumps_core(thread.task.pid)) {
-        if thread.wchan.as_ref().is_some_and(|channel| class::may_be_core_dump(channel.as_bytes())) {
+    for thread in blocked.iter_mut().filter(|thread| waits.dumps_core(thread.wait.task.pid)) {
+        if thread.wait.wchan.as_ref().is_some_and(|channel| class::may_be_core_dump(channel.as_bytes())) {
             thread.class = WaitClass::CoreDump;
         }
     }
@@ -78,11 +68,11 @@ pub fn blocked_threads(host: &Host, waits: &Waits) -> Vec<BlockedThread> {
 
 /// `blocked`: the waits, sorted by task.
 fn merge_waits(blocked: &[BlockedThread], now_ns: u64) -> Vec<BlockedThread> {
-    let mut threads: Vec<BlockedThread> = blocked.chunk_by(|a, b| a.task == b.task).filter_map(last_wait).collect();
+    let mut threads: Vec<BlockedThread> = blocked.chunk_by(|a, b| a.wait.task == b.wait.task).filter_map(last_wait).collect();
     for end in chain_ends(blocked, |end| may_stand_for(&threads, end, now_ns)) {
-        let Ok(at) = threads.binary_search_by_key(&end.task, |thread| thread.task) else { continue };
+        let Ok(at) = threads.binary_search_by_key(&end.wait.task, |thread| thread.wait.task) else { continue };
         let Some(thread) = threads.get_mut(at) else { continue };
-        let (seen_count, blocked_since_ns) = (thread.seen_count, thread.blocked_since_ns);
+        let (seen_count, blocked_since_ns) = (thread.wait.seen_count, thread.wait.blocked_since_ns);
         thread.clone_from(end);
         (thread.wait.seen_count, thread.wait.blocked_since_ns) = (seen_count, blocked_since_ns);
     }
@@ -91,8 +81,8 @@ fn merge_waits(blocked: &[BlockedThread], now_ns: u64) -> Vec<BlockedThread> {
 
 /// The wait of one thread that was seen last, with the sightings of all.
 fn last_wait(waits: &[BlockedThread]) -> Option<BlockedThread> {
-    let last = waits.iter().max_by_key(|wait| wait.last_sub_sample)?;
-    let seen_count = waits.iter().fold(0_u16, |sum, wait| sum.saturating_add(wait.seen_count));
+    let last = waits.iter().max_by_key(|thread| thread.wait.last_sub_sample)?;
+    let seen_count = waits.iter().fold(0_u16, |sum, thread| sum.saturating_add(thread.wait.seen_count));
     Some(BlockedThread { wait: BlockedWait { seen_count, ..last.wait.clone() }, ..*last })
 }
 
@@ -108,11 +98,12 @@ struct Location<'a> {
 /// was seen last, of a thread that `may_stand_for` it.
 fn chain_ends(waits: &[BlockedThread], may_stand_for: impl Fn(&BlockedThread) -> bool) -> Vec<&BlockedThread> {
     let mut locations: FxHashMap<(u16, Option<&Name>), Location> = FxHashMap::default();
-    for wait in waits.iter().filter(|wait| wait.class == WaitClass::Disk) {
+    for thread in waits.iter().filter(|thread| thread.class == WaitClass::Disk) {
+        let wait = &thread.wait;
         let location = locations.entry((wait.group, wait.wchan.as_ref())).or_default();
         location.seen_count += u32::from(wait.seen_count);
         location.has_syscall |= wait.syscall.is_some();
-        location.waits.push(wait);
+        location.waits.push(thread);
     }
     let mut most: FxHashMap<u16, (Option<&Name>, Location)> = FxHashMap::default();
     for ((group, wchan), location) in locations {
@@ -123,8 +114,8 @@ fn chain_ends(waits: &[BlockedThread], may_stand_for: impl Fn(&BlockedThread) ->
         }
     }
     let ends = most.into_values().filter_map(|(_, location)| {
-        let candidates = location.waits.into_iter().filter(|wait| may_stand_for(wait));
-        candidates.max_by_key(|wait| (wait.syscall.is_some(), wait.last_sub_sample, wait.task))
+        let candidates = location.waits.into_iter().filter(|thread| may_stand_for(thread));
+        candidates.max_by_key(|thread| (thread.wait.syscall.is_some(), thread.wait.last_sub_sample, thread.wait.task))
     });
     ends.collect()
 }
@@ -132,17 +123,19 @@ fn chain_ends(waits: &[BlockedThread], may_stand_for: impl Fn(&BlockedThread) ->
 /// Whether a thread may be shown in an earlier wait: not if it waits for memory or for completions by now, or has been in its last wait
 /// for long.
 fn may_stand_for(threads: &[BlockedThread], end: &BlockedThread, now_ns: u64) -> bool {
-    let last =
-        threads.binary_search_by_key(&end.task, |thread: &BlockedThread| thread.task).ok().and_then(|at| threads.get(at));
+    let last = threads
+        .binary_search_by_key(&end.wait.task, |thread: &BlockedThread| thread.wait.task)
+        .ok()
+        .and_then(|at| threads.get(at));
     last.is_some_and(|last| {
-        let short = now_ns.saturating_sub(last.blocked_since_ns) < LONG_WAIT_NS;
-        matches!(last.class, WaitClass::Disk | WaitClass::Lock) && (short || last.wchan == end.wchan)
+        let short = now_ns.saturating_sub(last.wait.blocked_since_ns) < LONG_WAIT_NS;
+        matches!(last.class, WaitClass::Disk | WaitClass::Lock) && (short || last.wait.wchan == end.wait.wchan)
     })
 }
 
 /// The entry of a thread in a list that is sorted by task.
 pub fn find_blocked(threads: &[BlockedThread], task: TaskId) -> Option<&BlockedThread> {
-    let at = threads.binary_search_by_key(&task, |thread| thread.task).ok()?;
+    let at = threads.binary_search_by_key(&task, |thread| thread.wait.task).ok()?;
     threads.get(at)
 }
 
@@ -221,10 +214,10 @@ mod tests {
             wait(42, WaitClass::Disk, "jbd2_log_wait_commit", None, 2, 4),
             wait(43, WaitClass::Disk, "submit_bio_wait", None, 1, 5),
         ]);
-        let short: Vec<_> = found.iter().map(|thread| (thread.wchan.clone().unwrap(), thread.seen_count)).collect();
+        let short: Vec<_> = found.iter().map(|thread| (thread.wait.wchan.clone().unwrap(), thread.wait.seen_count)).collect();
         let expected =
             [("jbd2_log_wait_commit", 2), ("folio_wait_bit", 1), ("jbd2_log_wait_commit", 2), ("submit_bio_wait", 1)];
         assert_eq!(short, expected.map(|(name, count)| (Name::from(name), count)));
-        assert_eq!(found[0].syscall.map(|call| call.number), Some(74));
+        assert_eq!(found[0].wait.syscall.map(|call| call.number), Some(74));
     }
 }

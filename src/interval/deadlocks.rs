@@ -56,7 +56,7 @@ fn deadlock(graph: &LockGraph, newer: &Sample, owners: &[&Owner]) -> Option<Dead
     let has_ended = first.activity == HolderActivity::Ended;
     let is_of_these = |owner: &&Owner| owners.iter().any(|one| one.lock == owner.lock);
     let waiters: f64 = graph.owners.iter().filter(is_of_these).map(|owner| owner.waiters).sum();
-    let name = newer.tasks.as_ref().ok().and_then(|tasks| Some(tasks.process(first.thread.task.pid)?.comm.clone()));
+    let name = newer.tasks.as_ref().ok().and_then(|tasks| Some(tasks.process(first.thread.wait.task.pid)?.comm.clone()));
     Some(Deadlock {
         group: newer.waits.groups.get(usize::from(first.group))?.clone(),
         threads: owners.iter().map(|owner| owner.thread.clone()).collect(),
@@ -94,8 +94,8 @@ struct Edge<'a> {
 /// By the thread that waits.
 fn edges(graph: &LockGraph) -> FxHashMap<TaskId, Edge<'_>> {
     let owners = || graph.owners.iter().filter(is_named).filter(|owner| reaches_threshold(owner.seen_share, MIN_SEEN_SHARE));
-    let holders: FxHashMap<LockId, TaskId> = owners().map(|owner| (owner.lock, owner.thread.task)).collect();
-    owners().filter_map(|owner| Some((owner.thread.task, Edge { owner, next: *holders.get(&owner.wanted?)? }))).collect()
+    let holders: FxHashMap<LockId, TaskId> = owners().map(|owner| (owner.lock, owner.thread.wait.task)).collect();
+    owners().filter_map(|owner| Some((owner.thread.wait.task, Edge { owner, next: *holders.get(&owner.wanted?)? }))).collect()
 }
 
 /// The cycle that contains `start`, if following the waits leads back to it.

@@ -119,9 +119,9 @@ impl FileLockHolderActivity {
             f64::from(seen_count) >= least
         };
         let is_on_storage = || {
-            let of_holder = blocked.iter().filter(|thread| thread.task.pid == holder);
+            let of_holder = blocked.iter().filter(|thread| thread.wait.task.pid == holder);
             let there = of_holder.filter(|thread| matches!(thread.class, WaitClass::Disk | WaitClass::Memory));
-            there.map(|thread| u32::from(thread.seen_count)).sum::<u32>() >= 1
+            there.map(|thread| u32::from(thread.wait.seen_count)).sum::<u32>() >= 1
         };
         let stands = || {
             let in_lock: u32 = threads.iter().map(|thread| thread.count(WaitClass::Lock)).sum();

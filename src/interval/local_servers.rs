@@ -92,9 +92,9 @@ fn followed(peers: &FxHashMap<TaskId, Peer>, first: &Peer) -> Vec<WaitingServer>
 }
 
 fn follow(peers: &FxHashMap<TaskId, Peer>, servers: &mut Vec<WaitingServer>) {
-    while let Some(next) = servers.last().and_then(|last| peers.get(&last.thread.task)) {
+    while let Some(next) = servers.last().and_then(|last| peers.get(&last.thread.wait.task)) {
         let HolderActivity::RemoteHost(remote) = next.activity else { return };
-        if servers.len() >= MAX_SERVERS || servers.iter().any(|known| known.thread.task.pid == next.thread.task.pid) {
+        if servers.len() >= MAX_SERVERS || servers.iter().any(|known| known.thread.wait.task.pid == next.thread.wait.task.pid) {
             return;
         }
         servers.push(WaitingServer { thread: next.thread.clone(), remote });
@@ -104,7 +104,7 @@ fn follow(peers: &FxHashMap<TaskId, Peer>, servers: &mut Vec<WaitingServer>) {
 /// The first process, and the remote end.
 fn ends(served: &ServedGroup) -> (Option<u32>, Option<SocketAddr>) {
     let (first, last) = (served.servers.first(), served.servers.last());
-    (first.map(|server| server.thread.task.pid), last.map(|server| server.remote))
+    (first.map(|server| server.thread.wait.task.pid), last.map(|server| server.remote))
 }
 
 fn threads_in_unix_sockets(waits: &Waits, group: u16) -> f64 {

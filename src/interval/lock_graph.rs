@@ -89,9 +89,9 @@ impl Awaited {
         if activity != HolderActivity::Event || !may_await_answer(owner) {
             return activity;
         }
-        match self.hosts.get(&owner.task) {
+        match self.hosts.get(&owner.wait.task) {
             Some(Some(remote)) => HolderActivity::RemoteHost(*remote),
-            None if self.peers.get(&owner.task).is_some_and(|peer| peer.may_answer) => HolderActivity::LocalProcess,
+            None if self.peers.get(&owner.wait.task).is_some_and(|peer| peer.may_answer) => HolderActivity::LocalProcess,
             _ => HolderActivity::Event,
         }
     }
@@ -146,7 +146,7 @@ impl<'a> ChainedThread<'a> {
     fn of_peer(peer: &'a Peer) -> ChainedThread<'a> {
         let Peer { is_pipe, thread, activity, wanted_futex, .. } = peer;
         let step = ChainStep::Peer { is_pipe: *is_pipe };
-        let wanted = wanted_futex.map(|address| LockId::Futex { pid: thread.task.pid, address });
+        let wanted = wanted_futex.map(|address| LockId::Futex { pid: thread.wait.task.pid, address });
         ChainedThread { thread, activity: *activity, step, lock: None, wanted }
     }
 }
@@ -189,7 +189,7 @@ impl LockGraph {
         for _ in 0..MAX_CHAIN {
             let next = match last.wanted {
                 Some(wanted) => self.holder_of(wanted).map(ChainedThread::of_lock),
-                None => match self.awaited.peers.get(&last.thread.task).filter(|_| last.activity.awaits_peer()) {
+                None => match self.awaited.peers.get(&last.thread.wait.task).filter(|_| last.activity.awaits_peer()) {
                     Some(peer) => Some(ChainedThread::of_peer(peer)),
                     None => return ChainEnd::Holder(path),
                 },
@@ -199,7 +199,7 @@ impl LockGraph {
                 let is_peer = matches!(last.step, ChainStep::Peer { .. });
                 return if is_peer { ChainEnd::Holder(path) } else { ChainEnd::Unknown };
             };
-            if deadlocked.contains(&next.thread.task) {
+            if deadlocked.contains(&next.thread.wait.task) {
                 return ChainEnd::Deadlock;
             }
             last = next;
@@ -209,6 +209,6 @@ impl LockGraph {
     }
 
     fn holder_of(&self, lock: LockId) -> Option<&Owner> {
-        self.owners.iter().filter(|owner| owner.lock == lock).max_by_key(|owner| owner.thread.seen_count)
+        self.owners.iter().filter(|owner| owner.lock == lock).max_by_key(|owner| owner.thread.wait.seen_count)
     }
 }

@@ -128,7 +128,7 @@ pub fn kernel_lock_holders(graph: &LockGraph, counts: &WaitCounts, deadlocks: &[
 }
 
 fn deadlocked_threads(deadlocks: &[Deadlock]) -> Vec<TaskId> {
-    deadlocks.iter().flat_map(|deadlock| &deadlock.threads).map(|thread| thread.task).collect()
+    deadlocks.iter().flat_map(|deadlock| &deadlock.threads).map(|thread| thread.wait.task).collect()
 }
 
 /// `waiting`: mean number of threads of a group in such locks, with or without a known holder.
@@ -151,10 +151,10 @@ fn holders_by_group(
         let waiters_of_running = activities.get(&HolderActivity::Running).copied().unwrap_or_default();
         let (activity, _) = activities.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(&b.0)))?;
         let there = || there.iter().filter(|owner| owner.activity == activity);
-        let rank = |owner: &Owner| (owner.thread.syscall.is_some(), owner.thread.task);
+        let rank = |owner: &Owner| (owner.thread.wait.syscall.is_some(), owner.thread.wait.task);
         let most = *there().max_by(|a, b| a.waiters.total_cmp(&b.waiters).then_with(|| rank(a).cmp(&rank(b))))?;
         let holders: BTreeSet<TaskId> =
-            there().filter(|owner| owner.lock == most.lock).map(|owner| owner.thread.task).collect();
+            there().filter(|owner| owner.lock == most.lock).map(|owner| owner.thread.wait.task).collect();
         let chained =
             |next: &ChainedThread| ChainedHolder { thread: next.thread.clone(), activity: next.activity, step: next.step };
         let (activity, chain) = match graph.chain_end(most, deadlocked) {

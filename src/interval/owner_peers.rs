@@ -80,7 +80,7 @@ fn waited_ms(newer: &Sample, task: TaskId) -> Option<u64> {
 
 /// Whether a thread waits where data of a connection would wake it.
 pub fn may_await_answer(thread: &BlockedThread) -> bool {
-    let may_be_socket = || thread.wchan.as_ref().is_some_and(|wchan| class::may_be_socket(wchan.as_bytes()));
+    let may_be_socket = || thread.wait.wchan.as_ref().is_some_and(|wchan| class::may_be_socket(wchan.as_bytes()));
     matches!(thread.class, WaitClass::Net | WaitClass::Poll | WaitClass::Pipe | WaitClass::Aio) || may_be_socket()
 }
 
@@ -122,7 +122,7 @@ fn busy_thread(
         let waits: Vec<(BlockedThread, HolderActivity)> = waits.iter().map(|wait| classified(machine, wait, asked)).collect();
         let seen = |is_counted: &dyn Fn(&BlockedThread, HolderActivity) -> bool| -> u32 {
             let counted = waits.iter().filter(|(thread, activity)| is_counted(thread, *activity));
-            counted.map(|(thread, _)| u32::from(thread.seen_count)).sum()
+            counted.map(|(thread, _)| u32::from(thread.wait.seen_count)).sum()
         };
         let is_busy =
             |thread: &BlockedThread, activity: HolderActivity| activity != HolderActivity::Event && !is_parked(thread);
@@ -131,7 +131,7 @@ fn busy_thread(
         let event_count = seen(&|thread, activity: HolderActivity| activity == HolderActivity::Event && !is_parked(thread));
         if reaches_threshold(f64::from(busy_count) / all, MIN_PEER_SHARE) {
             let busy = waits.into_iter().filter(|(thread, activity)| is_busy(thread, *activity));
-            let (thread, activity) = busy.max_by_key(|(thread, activity)| (thread.seen_count, *activity))?;
+            let (thread, activity) = busy.max_by_key(|(thread, activity)| (thread.wait.seen_count, *activity))?;
             // A clock beside the thread that works is no reason.
             let rank = (activity != HolderActivity::Timer, busy_count);
             if most.as_ref().is_none_or(|(known, ..)| rank > *known) {
@@ -161,7 +161,7 @@ fn is_parked(thread: &BlockedThread) -> bool {
 
 /// The address of the contended futex of its process in which a thread waits.
 fn wanted_futex(machine: &[u8], thread: &BlockedThread) -> Option<u64> {
-    let call = Syscall::from_number(machine, thread.syscall?)?;
+    let call = Syscall::from_number(machine, thread.wait.syscall?)?;
     let is_private = call.is_contended_futex() && !call.is_shared_futex();
     call.futex_wait().filter(|_| is_private).map(FutexWait::address)
 }
@@ -189,7 +189,7 @@ mod tests {
     fn busy(threads: &[(u32, &str, u16)]) -> Option<(u32, HolderActivity)> {
         let waits: Vec<BlockedWait> = threads.iter().map(|&(tid, wchan, count)| wait(200, tid, wchan, count)).collect();
         busy_thread(b"x86_64", &waits.iter().collect::<Vec<_>>(), &FxHashMap::default())
-            .map(|(thread, activity)| (thread.task.tid, activity))
+            .map(|(thread, activity)| (thread.wait.task.tid, activity))
     }
 
     #[test]

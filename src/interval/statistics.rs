@@ -135,7 +135,7 @@ fn effective_sample_size(values: &[f64], mean: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn of(values: impl IntoIterator<Item = f64>) -> Distribution {
+    fn distribution(values: impl IntoIterator<Item = f64>) -> Distribution {
         Distribution::from_values(&values.into_iter().collect::<Vec<_>>()).unwrap()
     }
 
@@ -146,21 +146,21 @@ mod tests {
 
     #[test]
     fn median_and_p95_are_interpolated() {
-        let values = of((0..=100).map(f64::from));
+        let values = distribution((0..=100).map(f64::from));
         assert_eq!((values.median(), values.p95(), values.mean()), (50.0, 95.0, 50.0));
-        assert_eq!(of([3.0]).p95(), 3.0);
-        assert_eq!(of([1.0, 2.0]).median(), 1.5);
+        assert_eq!(distribution([3.0]).p95(), 3.0);
+        assert_eq!(distribution([1.0, 2.0]).median(), 1.5);
         assert!(Distribution::from_values(&[]).is_none() && Distribution::from_values(&[f64::NAN]).is_none());
     }
 
     #[test]
     fn superiority_is_the_chance_of_being_above() {
         // Of 3 × 3 pairs 6 are above and 2 are equal.
-        let beside = of([1.0, 2.0, 3.0]).superiority_of(&of([2.0, 3.0, 4.0]));
+        let beside = distribution([1.0, 2.0, 3.0]).superiority_of(&distribution([2.0, 3.0, 4.0]));
         assert!((beside.probability - 7.0 / 9.0).abs() < 1e-12, "{beside:?}");
-        let apart = of((0..10).map(f64::from)).superiority_of(&of((20..30).map(f64::from)));
+        let apart = distribution((0..10).map(f64::from)).superiority_of(&distribution((20..30).map(f64::from)));
         assert_eq!(apart.probability, 1.0);
-        let equal = of([5.0; 20]).superiority_of(&of([5.0; 20]));
+        let equal = distribution([5.0; 20]).superiority_of(&distribution([5.0; 20]));
         assert_eq!((equal.probability, equal.certainty()), (0.5, Certainty::Unclear));
     }
 
@@ -168,17 +168,17 @@ mod tests {
     fn the_z_score_is_that_of_the_mann_whitney_test() {
         // n = m = 10, no ties, no two values equal: σ of U is √(nm(n+m+1)/12) = 13.229, U = 100, mean 50.
         let odd = [1.0, 9.0, 3.0, 7.0, 5.0, 2.0, 10.0, 4.0, 8.0, 6.0];
-        let (base, new) = (of(odd), of(odd.map(|value| value + 100.0)));
+        let (base, new) = (distribution(odd), distribution(odd.map(|value| value + 100.0)));
         assert!((base.superiority_of(&new).z_score - 50.0 / 13.229).abs() < 0.01, "{:?}", base.superiority_of(&new));
         assert_eq!(base.superiority_of(&new).certainty(), Certainty::Certain);
     }
 
     #[test]
     fn autocorrelation_reduces_the_effective_sample_size() {
-        let (noisy, other) = (of(noise(17, 400)), of(noise(4242, 400).map(|value| value + 1500.0)));
+        let (noisy, other) = (distribution(noise(17, 400)), distribution(noise(4242, 400).map(|value| value + 1500.0)));
         assert!(noisy.superiority_of(&other).z_score > 5.0);
         // Two slow waves of the same amplitude with different phases: the difference is not significant.
-        let wave = |shift: f64| of((0..400).map(|at| (f64::from(at) / 250.0 + shift).sin()));
+        let wave = |shift: f64| distribution((0..400).map(|at| (f64::from(at) / 250.0 + shift).sin()));
         let beside = wave(0.0).superiority_of(&wave(0.6));
         assert!(beside.probability > 0.7 && beside.certainty() < Certainty::Certain, "{beside:?}");
     }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn the_same_noise_twice_is_no_difference() {
         let certain = (1..200).filter(|seed| {
-            let (base, new) = (of(noise(*seed, 60)), of(noise(seed + 5000, 60)));
+            let (base, new) = (distribution(noise(*seed, 60)), distribution(noise(seed + 5000, 60)));
             base.superiority_of(&new).certainty() == Certainty::Certain
         });
         assert!(certain.count() <= 1);

@@ -1,5 +1,7 @@
 //! The clocks of a sample, and the time that a test sets in their place.
 
+use std::time::Duration;
+
 use nix::time::ClockId;
 
 use super::scan::read_clock_ns;
@@ -52,6 +54,22 @@ pub fn now() -> Instant {
 /// CPU time of this thread.
 pub fn thread_cpu_ns() -> u64 {
     clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Measures the CPU time of this thread: on a busy machine elapsed time contains the time of others.
+#[derive(Debug)]
+pub struct CpuTimer {
+    begin_ns: u64,
+}
+
+impl CpuTimer {
+    pub fn start() -> CpuTimer {
+        CpuTimer { begin_ns: thread_cpu_ns() }
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos(thread_cpu_ns().saturating_sub(self.begin_ns))
+    }
 }
 
 /// CPU time of this program.

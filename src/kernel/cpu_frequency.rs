@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::cost_pacer::CostPacer;
 use super::fields::{lines, parse_non_negative_f64, parse_u32, words};
 use super::root::Root;
 use crate::ids::CpuId;
@@ -28,7 +29,7 @@ pub struct FrequencyReader {
     known: BTreeMap<CpuId, KnownFrequency>,
     /// No CPU has a cpufreq directory.
     has_no_cpufreq: bool,
-    next_read: Option<Instant>,
+    pacer: CostPacer,
     cpuinfo_read: Option<Instant>,
 }
 
@@ -64,7 +65,7 @@ impl FrequencyReader {
 
     fn read_cpufreq(&mut self, root: &Root, online: &[(CpuId, CpuTimes)], (now, read_s): (Instant, u32)) {
         self.known.retain(|id, _| online.binary_search_by_key(id, |(online, _)| *online).is_ok());
-        if self.next_read.is_some_and(|at| now < at) {
+        if !self.pacer.is_due(now) {
             return;
         }
         let begin = Instant::now();
@@ -85,7 +86,7 @@ impl FrequencyReader {
                 break;
             }
         }
-        self.next_read = Some(now + begin.elapsed().saturating_mul(INTERVAL_PER_TIME));
+        self.pacer.schedule_next(now, begin.elapsed(), INTERVAL_PER_TIME);
         // A reading that fails once says nothing of the driver.
         self.has_no_cpufreq = is_missing && self.known.is_empty();
     }

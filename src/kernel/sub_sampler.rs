@@ -84,7 +84,7 @@ impl SubSampler {
     }
 
     /// Takes a sub-sample. If the budget does not allow it, counts it as skipped and returns false.
-    pub fn take(&mut self, sources: &mut SubSampleSources) -> bool {
+    pub fn sub_sample(&mut self, sources: &mut SubSampleSources) -> bool {
         self.record_omitted(sources);
         if !self.is_allowed() {
             self.waits.record_skipped();
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_sample_has_the_sub_samples_since_the_last_one_and_a_closing_one() {
         let (mut machine, mut sub_sampler) = (Machine::new(), SubSampler::default());
-        assert!([1000, 1100].into_iter().all(|ms| sub_sampler.take(&mut machine.at(ms))));
+        assert!([1000, 1100].into_iter().all(|ms| sub_sampler.sub_sample(&mut machine.at(ms))));
         let sample = machine.sample(1200);
         let waits = sub_sampler.finish(&mut machine.at(1200), &sample);
         assert_eq!(times_ms(&waits), [1000, 1100, 1200]);
@@ -216,7 +216,7 @@ mod tests {
     fn what_the_budget_forbids_is_counted_as_skipped() {
         let (mut machine, mut sub_sampler) = (Machine::new(), SubSampler::default());
         sub_sampler.set_cpu_share(0.0);
-        let taken = (0..100_000).take_while(|_| sub_sampler.take(&mut machine.at(1000))).count();
+        let taken = (0..100_000).take_while(|_| sub_sampler.sub_sample(&mut machine.at(1000))).count();
         let sample = machine.sample(2000);
         let waits = sub_sampler.finish(&mut machine.at(2000), &sample).waits;
         assert_eq!((waits.skipped_sub_samples, waits.sub_samples.len()), (1, taken + 1));

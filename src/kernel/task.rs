@@ -10,7 +10,9 @@ pub mod wait_channel;
 use crate::ids::CgroupVersion;
 use crate::kernel::fields::parse_prefixed_hexadecimal;
 use crate::sample::context_switches::ContextSwitches;
-use crate::sample::task::{ChildrenCpuTime, RawSyscall, Schedstat, Scheduling, TaskIo, TaskState};
+use crate::sample::task::{
+    ChildrenCpuTime, RawSyscall, SCHED_BATCH, SCHED_IDLE, SCHED_OTHER, Schedstat, Scheduling, TaskIo, TaskState,
+};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
@@ -44,10 +46,6 @@ pub struct Stat<'a> {
     pub arg_start: u64,
 }
 
-/// include/uapi/linux/sched.h
-const SCHED_IDLE: u64 = 5;
-/// SCHED_NORMAL and SCHED_BATCH: other policies do not use the nice value.
-const FAIR_POLICIES: [u64; 2] = [0, 3];
 /// A thread of this nice value gets 1/69 of a CPU beside one of nice 0.
 const MAX_NICE: u64 = 19;
 
@@ -69,6 +67,9 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat<'_>> {
     if parse_decimals(fields.get_mut(4..)?, numbers)? < 20 {
         return None;
     }
+    let policy = u8::try_from(fields[41]).unwrap_or(u8::MAX);
+    // Other policies do not use the nice value.
+    let uses_nice = matches!(policy, SCHED_OTHER | SCHED_BATCH);
     Some(Stat {
         comm,
         state,
@@ -86,9 +87,9 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat<'_>> {
         processor: u32::try_from(fields[39]).ok()?,
         block_io_delay_ticks: Counter(fields[42]),
         guest_ticks: Counter(fields[43]),
-        background: fields[41] == SCHED_IDLE || (fields[19] == MAX_NICE && FAIR_POLICIES.contains(&fields[41])),
+        background: policy == SCHED_IDLE || (fields[19] == MAX_NICE && uses_nice),
         scheduling: Scheduling {
-            policy: u8::try_from(fields[41]).unwrap_or(u8::MAX),
+            policy,
             nice: i8::try_from(fields[19].cast_signed()).unwrap_or(0),
             rt_priority: u8::try_from(fields[40]).unwrap_or(0),
         },

@@ -101,7 +101,7 @@ fn header(data: &ReportData, origin: &ReportSource, time: &TimeAxis, host: &str)
                 @if let Some((from, to)) = data.window.time_range() {
                     span { (time.format_date_time(from)) " to " (time.format_time(to)) " (" (duration(time.seconds())) ")" }
                 }
-                span { (cpus) @if cpus == 1 { " CPU" } @else { " CPUs" } }
+                span { (pluralize(cpus, "CPU")) }
                 @if let Some(kernel) = kernel { span { "Linux " (kernel) } }
                 span { (pluralize(origin.samples as u64, "sample")) }
                 span { (printable(&origin.file)) }

@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::formatting::{latency, printable, three_digits};
+use super::formatting::{printable, three_digits};
 use crate::units::Millis;
+use crate::units::format::optional_latency;
 
 pub const LABEL_COLUMNS: usize = 20;
 /// The last is the maximum.
@@ -42,15 +43,10 @@ impl LatencyTable {
     pub fn row(self, text: &mut String, label: &str, row: &LatencyRow) {
         let _ = write!(text, "{label:LABEL_COLUMNS$}{:>1$}", three_digits(row.per_second), self.rate_columns);
         for value in [row.mean].into_iter().chain(row.quantiles) {
-            let _ = write!(text, "{:>8}", format_latency(value));
+            let _ = write!(text, "{:>8}", optional_latency(value));
         }
         text.push('\n');
     }
-}
-
-/// `-` if it is not known.
-pub fn format_latency(value: Option<Millis>) -> String {
-    value.map_or_else(|| "-".to_owned(), latency)
 }
 
 /// Name and pid, at most as wide as a label with a space behind it.

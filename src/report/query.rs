@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::formatting::rfc3339;
 use super::json::to_line;
-use super::latency_table::{LABEL_COLUMNS, LatencyJson, LatencyRow, LatencyTable, QUANTILES, format_latency, process_label};
+use super::latency_table::{LABEL_COLUMNS, LatencyJson, LatencyRow, LatencyTable, QUANTILES, process_label};
 use crate::interval::query::{PreemptorSpan, QueryInterval, QueryPart, QuerySpan};
 use crate::sample::Name;
 use crate::units::Millis;
-use crate::units::format::plural;
+use crate::units::format::{optional_latency, plural};
 
 /// Processes in a table
 const MAX_PREEMPTORS: usize = 10;
@@ -29,7 +29,7 @@ pub fn table(interval: &QueryInterval, server: &(Name, u32), time: &str) -> Stri
     let _ = writeln!(text, "{:LABEL_COLUMNS$}{:>9}{:>10}", "time in queries", "share", "per query");
     for &(part, time) in &interval.times {
         let share = interval.share(time).map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", share.percent()));
-        let _ = writeln!(text, "{:LABEL_COLUMNS$}{share:>9}{:>10}", label(part), format_latency(interval.per_query(time)));
+        let _ = writeln!(text, "{:LABEL_COLUMNS$}{share:>9}{:>10}", label(part), optional_latency(interval.per_query(time)));
     }
     preemptors(&mut text, interval);
     if interval.lost > 0 {

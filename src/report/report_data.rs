@@ -169,7 +169,7 @@ impl ReportData {
             disk.provisional = evaluation.latency_statuses.iter().any(|status| status.disk == span.id && status.provisional);
             disk.panel.add(input, span, at, self.latency_multiple);
         }
-        let coverage = Coverage::of(interval);
+        let coverage = Coverage::from_interval(interval);
         for span in &interval.disks {
             self.latency_maps.add(span, coverage, at);
         }

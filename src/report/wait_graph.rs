@@ -10,7 +10,7 @@ use crate::interval::wait_graph::{Holder, Lock, LockEvidence, MIN_PATH_WAITERS, 
 use crate::sample::task::RawSyscall;
 use crate::sample::waits::Syscall;
 use crate::sample::wakes::{WaitPlace, Wakes};
-use crate::units::format::{plural, three_digits};
+use crate::units::format::{percent, plural, three_digits};
 
 /// Rows of a list in text; JSON has all.
 const MAX_ROWS: usize = 8;
@@ -154,10 +154,6 @@ fn step_text(wakes: &Wakes, graph: &WaitGraph, step: &PathStep) -> String {
         }
         PathStep::Cycle(lock) => format!("waits for lock {} itself: a cycle", lock + 1),
     }
-}
-
-fn percent(ratio: f64) -> String {
-    format!("{} %", three_digits(ratio * 100.0))
 }
 
 /// `worker-3 (4713)`

@@ -278,10 +278,13 @@ pub struct Scheduling {
     pub rt_priority: u8,
 }
 
-/// include/uapi/linux/sched.h
-const SCHED_FIFO: u8 = 1;
-const SCHED_RR: u8 = 2;
-const SCHED_DEADLINE: u8 = 6;
+/// Policies of sched(7): include/uapi/linux/sched.h.
+pub const SCHED_OTHER: u8 = 0;
+pub const SCHED_FIFO: u8 = 1;
+pub const SCHED_RR: u8 = 2;
+pub const SCHED_BATCH: u8 = 3;
+pub const SCHED_IDLE: u8 = 5;
+pub const SCHED_DEADLINE: u8 = 6;
 
 impl Scheduling {
     /// stat field 18, as PRI in top: 20 + nice, negative for real-time policies. `None` where the real-time priority is unknown.

@@ -271,7 +271,8 @@ const OPERATIONS: [Operation; 4] = [Operation::Read, Operation::Write, Operation
 pub fn is_idle(state: &State, disk: &DiskSpan) -> bool {
     const IDLE_INTERVALS: usize = 10;
     let Some(evaluation) = &state.playback.current else { return false };
-    let moved = |digest: &&IntervalSummary| OPERATIONS.iter().any(|&operation| digest.disk_await(disk.id, operation).is_some());
+    let moved =
+        |summary: &&IntervalSummary| OPERATIONS.iter().any(|&operation| summary.disk_await(disk.id, operation).is_some());
     disk.completed() == 0
         && disk.in_flight == 0
         && !state.graphs.history.graph_cells(evaluation.interval.at(), IDLE_INTERVALS).iter().flatten().any(moved)

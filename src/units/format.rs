@@ -34,6 +34,16 @@ pub fn latency(latency: Millis) -> String {
     }
 }
 
+/// `-` if it is not known.
+pub fn optional_latency(value: Option<Millis>) -> String {
+    value.map_or_else(|| "-".to_owned(), latency)
+}
+
+/// A share as per cent: `50.5 %`.
+pub fn percent(ratio: f64) -> String {
+    format!("{} %", significant_digits(ratio * 100.0))
+}
+
 /// A quotient of two values of one kind: `0.91×`, `13.9×`, `717×`.
 pub fn multiple(value: f64) -> String {
     format!("{}×", three_digits(value))
@@ -74,8 +84,13 @@ pub fn pluralize(count: impl std::fmt::Display, noun: &str) -> String {
 /// `1 process`, `12 processes`.
 pub fn plural(count: impl std::fmt::Display, one: &str, many: &str) -> String {
     let count = count.to_string();
-    let noun = if count == "1" { one } else { many };
+    let noun = singular_or_plural(&count, one, many);
     format!("{count} {noun}")
+}
+
+/// The form of a noun or verb for this count, without the count: `waits`, `wait`.
+pub fn singular_or_plural<'a>(count: impl std::fmt::Display, one: &'a str, many: &'a str) -> &'a str {
+    if count.to_string() == "1" { one } else { many }
 }
 
 #[cfg(test)]

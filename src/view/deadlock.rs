@@ -36,7 +36,7 @@ pub fn reported_lines(evaluation: &Evaluation, width: usize) -> Vec<SafeLine> {
 
 fn cycle(deadlock: &Deadlock, width: usize) -> Vec<SafeLine> {
     let names: Vec<SafeText> = deadlock.threads.iter().map(|thread| SafeText::sanitize(thread_name(thread))).collect();
-    let pid = deadlock.threads.first().map_or(0, |thread| thread.task.pid);
+    let pid = deadlock.threads.first().map_or(0, |thread| thread.wait.task.pid);
     let process = safe!("{} ({pid})", SafeText::from_name(&deadlock.process));
     if deadlock.has_ended {
         return vec![ended_holder(deadlock, process)];

@@ -52,7 +52,7 @@ fn header_left(state: &State, width: u16) -> Vec<(SafeText, StyleRole)> {
     }
     parts.push((SafeText::from_name(&interval.host.hostname), StyleRole::Bold));
     let cpus = interval.online_cpus();
-    parts.push((if cpus == 1 { "1 CPU".into() } else { safe!("{cpus} CPUs") }, StyleRole::Plain));
+    parts.push((safe!("{}", format::pluralize(cpus, "CPU")), StyleRole::Plain));
     // Hidden threads are missing data, not idle time.
     if let Some(hidden) = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads) {
         parts.push((safe!("≥{} hidden", format::plural(hidden, "thread", "threads")), StyleRole::Warning));

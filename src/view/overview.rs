@@ -38,6 +38,7 @@ use crate::state::State;
 use crate::state::history::{CpuTime, GraphFigure};
 use crate::state::layout::ScreenLayout;
 use crate::state::rows::{busiest_disks, busiest_nics};
+use crate::units::format;
 use cores_line::cores_line;
 use graph_lines::{disk_line, nic_line};
 use memory_line::memory_line;
@@ -272,8 +273,10 @@ pub fn load_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
     let uninterruptible = in_kernel_locks.fold(f64::from(counts.blocked_lock), f64::max);
     let waiting = (wait_location::threads_in_lock_waits(interval, tasks) - uninterruptible).round();
     if waiting > 0.0 {
-        let verb = if waiting == 1.0 { "waits" } else { "wait" };
-        parts.push(SafeLine::new(safe!("{waiting} {verb} for a lock (not in load)"), StyleRole::Plain));
+        parts.push(SafeLine::new(
+            safe!("{} for a lock (not in load)", format::plural(waiting, "waits", "wait")),
+            StyleRole::Plain,
+        ));
     }
     parts
 }

@@ -8,8 +8,8 @@ use unicode_width::UnicodeWidthStr;
 use super::safe_text::SafeText;
 use crate::figures::{Column, FigureInput, Precision, Unit};
 use crate::safe;
-use crate::units::Millis;
-use crate::units::format::{self, short_bytes, short_number, three_digits};
+pub use crate::units::format::optional_latency;
+use crate::units::format::{short_bytes, short_number, three_digits};
 use crate::units::time::{in_zone, time_of_day};
 
 /// `text` cut to this number of cells, with `…` if it was longer.
@@ -122,11 +122,6 @@ pub fn format_number(value: f64, cells: usize) -> String {
 /// A number, or `-` without a value.
 pub fn format_optional(value: Option<f64>, cells: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format_number(value, cells))
-}
-
-/// A latency with its unit, or `-` without a value.
-pub fn format_latency(latency: Option<Millis>) -> String {
-    latency.map_or_else(|| "-".to_owned(), format::latency)
 }
 
 /// A number of milliseconds, or `-` without a value; below 0.1 with three decimals where they fit.

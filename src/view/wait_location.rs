@@ -98,21 +98,21 @@ fn wait_words(class: WaitClass, channel: &Name) -> SafeText {
 
 /// What a blocked thread waits on: system call, file and device: `fsync, wal on sdb`.
 pub fn blocked_location(interval: &Interval, thread: &BlockedThread, detail: Detail) -> SafeText {
-    let call = thread.syscall.and_then(|call| syscall_name(interval, call));
-    let mut words = match (call, &thread.wchan) {
+    let call = thread.wait.syscall.and_then(|call| syscall_name(interval, call));
+    let mut words = match (call, &thread.wait.wchan) {
         (Some(call), _) => call.to_owned(),
         (None, Some(channel)) => wait_words(thread.class, channel).as_str().to_owned(),
         (None, None) => "in D, wait not readable".to_owned(),
     };
     // A device file is the device.
-    let is_named = |file: &&Name| match thread.disk {
+    let is_named = |file: &&Name| match thread.wait.disk {
         Some(_) => detail == Detail::Full && !file.as_bytes().starts_with(b"/dev/"),
         None => true,
     };
-    if let Some(file) = thread.file.as_ref().filter(is_named) {
+    if let Some(file) = thread.wait.file.as_ref().filter(is_named) {
         words += &format!(", {}", short_path(file));
     }
-    if let Some(disk) = thread.disk {
+    if let Some(disk) = thread.wait.disk {
         words += &format!(" on {}", disk_name(&interval.newer, disk));
     }
     SafeText::sanitize(words)
@@ -121,7 +121,7 @@ pub fn blocked_location(interval: &Interval, thread: &BlockedThread, detail: Det
 /// The kernel function in which a thread sleeps, for pages of details; empty if it is not known.
 pub fn wait_channel(interval: &Interval, task: TaskId) -> SafeText {
     if let Some(thread) = find_blocked(&interval.blocked_threads, task) {
-        return thread.wchan.as_ref().map(SafeText::from_name).unwrap_or_default();
+        return thread.wait.wchan.as_ref().map(SafeText::from_name).unwrap_or_default();
     }
     let thread = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task));
     thread.and_then(|(_, thread)| thread.wait.wchan.as_ref().ok()).map(SafeText::from_name).unwrap_or_default()
@@ -147,9 +147,9 @@ pub fn group_location(interval: &Interval, group: &BlockedGroup, detail: Detail)
 fn holder_location(interval: &Interval, holder: &LockHolder, detail: Detail) -> SafeText {
     let thread = holder.last_thread();
     match holder.last_activity() {
-        HolderActivity::Running => match RunnableThread::new(interval, thread.task) {
+        HolderActivity::Running => match RunnableThread::new(interval, thread.wait.task) {
             RunnableThread::Runs => "computes".into(),
-            _ => running_location(interval, thread.task, detail),
+            _ => running_location(interval, thread.wait.task, detail),
         },
         HolderActivity::Stopped => "stopped".into(),
         HolderActivity::Deadlock => "deadlock".into(),

@@ -180,7 +180,7 @@ fn damaged(bytes: &[u8], turn: &mut usize) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Damages each file that is opened on this tree; of the second tree those that are not the same on the first. The number of attempts.
-fn sweep(base: &str) -> usize {
+fn damage_opened_files(base: &str) -> usize {
     let tree = Tree::on(base);
     let mut opened = opened_by(&tree, || drop(everything(&tree)));
     assert!(opened.len() > 50, "{opened:?}");
@@ -253,12 +253,12 @@ fn damage_each(base: &str, files: &[PathBuf]) -> usize {
 
 #[test]
 fn every_opened_file_may_be_damaged_with_cgroup_v1() {
-    assert!(sweep(BASES[0]) > 500);
+    assert!(damage_opened_files(BASES[0]) > 500);
 }
 
 #[test]
 fn every_opened_file_may_be_damaged_with_cgroup_v2() {
-    assert!(sweep(BASES[1]) > 500);
+    assert!(damage_opened_files(BASES[1]) > 500);
 }
 
 /// What a parser makes of a text, as text.
@@ -378,7 +378,7 @@ fn kind_of(path: &str) -> String {
 
 #[test]
 fn every_file_read_on_this_machine_is_in_a_fixture_tree() {
-    let trace = match Trace::of("openat,open", &["check", "--for", "1s", "-i", "200ms"]) {
+    let trace = match Trace::run("openat,open", &["check", "--for", "1s", "-i", "200ms"]) {
         Ok(trace) => trace,
         Err(why) => return println!("skipped: {why}"),
     };

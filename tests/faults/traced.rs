@@ -31,7 +31,7 @@ fn can() -> Result<(), String> {
 
 impl Trace {
     /// Of the program with those arguments, ended by itself.
-    pub fn of(calls: &str, arguments: &[&str]) -> Result<Trace, String> {
+    pub fn run(calls: &str, arguments: &[&str]) -> Result<Trace, String> {
         can()?;
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("trace");
@@ -46,7 +46,7 @@ impl Trace {
     }
 
     /// Of the screen: every screen, help, a recording begun and ended.
-    fn of_the_screen(calls: &str) -> Result<Trace, String> {
+    fn run_screen(calls: &str) -> Result<Trace, String> {
         can()?;
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("trace");
@@ -131,8 +131,8 @@ const COMMANDS: [&[&str]; 5] = [
 #[test]
 fn no_other_program_is_executed_and_no_connection_is_made() {
     const CALLS: &str = "execve,execveat,connect,bind,listen,accept,accept4";
-    let screen = Trace::of_the_screen(CALLS).map(|trace| (&["the screen"][..], trace));
-    let others = COMMANDS.iter().map(|&arguments| Trace::of(CALLS, arguments).map(|trace| (arguments, trace)));
+    let screen = Trace::run_screen(CALLS).map(|trace| (&["the screen"][..], trace));
+    let others = COMMANDS.iter().map(|&arguments| Trace::run(CALLS, arguments).map(|trace| (arguments, trace)));
     for traced in std::iter::once(screen).chain(others) {
         let (what, trace) = match traced {
             Ok(traced) => traced,
@@ -161,8 +161,8 @@ fn no_other_program_is_executed_and_no_connection_is_made() {
 fn no_file_system_is_accessed_but_those_of_the_kernel() {
     // Whatever takes a path or tells about a file system.
     const CALLS: &str = "%file,statfs,fstatfs,getdents64";
-    let screen = Trace::of_the_screen(CALLS).map(|trace| (&["the screen"][..], trace));
-    let others = COMMANDS.iter().map(|&arguments| Trace::of(CALLS, arguments).map(|trace| (arguments, trace)));
+    let screen = Trace::run_screen(CALLS).map(|trace| (&["the screen"][..], trace));
+    let others = COMMANDS.iter().map(|&arguments| Trace::run(CALLS, arguments).map(|trace| (arguments, trace)));
     for traced in std::iter::once(screen).chain(others) {
         let (what, trace) = match traced {
             Ok(traced) => traced,

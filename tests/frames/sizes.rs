@@ -7,7 +7,7 @@ use crate::scenes;
 use crate::screen::{buffer, live, press, text};
 
 /// Draws one share of the sizes up to 60 by 30, and some large ones.
-fn sweep(state: &mut State, share: usize) {
+fn draw_sizes(state: &mut State, share: usize) {
     let small = (1..=60).flat_map(|width| (1..=30).map(move |height| (width, height)));
     for (width, height) in small.skip(share).step_by(SHARES) {
         draw(state, width, height);
@@ -45,7 +45,7 @@ fn every_screen_at_every_size() {
         let mut state = live(machine, (80, 24));
         for (at, keys) in ["1", "2", "3", "4", "4p", "5", "5t", "5T", "5c", "5u", "6", "7"].into_iter().enumerate() {
             press(&mut state, keys);
-            sweep(&mut state, (share + at) % SHARES);
+            draw_sizes(&mut state, (share + at) % SHARES);
         }
     }
 }
@@ -69,7 +69,7 @@ fn every_page_and_prompt_at_every_size() {
         ["6\n", "\x1b5\n", "\x1b5t\n", "\x1b5c\n", "\x1b3\n", "\x1b4\n", "\x1b4p\n", "\x1b2\n", "\x1b?", "\x1b1/", "\x1bb"];
     for (share, keys) in over.into_iter().enumerate() {
         press(&mut state, keys);
-        sweep(&mut state, share % SHARES);
+        draw_sizes(&mut state, share % SHARES);
         press(&mut state, "\x1b\x1b");
     }
 }

@@ -53,8 +53,8 @@ fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
     let sink = Sink::default();
     let options = RecorderOptions { queue_capacity: samples.len() + 1, identity: Some((ID, 0)), ..RecorderOptions::default() };
     let mut recorder = Recorder::from_writer(sink.clone(), &generator::meta(), options).unwrap();
-    let digest = FrameSummary { busy: 100, blocked: 7, worst_severity: SummarySeverity::Warning };
-    samples.iter().for_each(|sample| recorder.offer_with_summary(sample.clone(), digest));
+    let summary = FrameSummary { busy: 100, blocked: 7, worst_severity: SummarySeverity::Warning };
+    samples.iter().for_each(|sample| recorder.offer_with_summary(sample.clone(), summary));
     recorder.finish(Duration::from_secs(60));
     sink.0.lock().unwrap().clone()
 }

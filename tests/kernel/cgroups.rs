@@ -17,7 +17,7 @@ fn named<'a>(all: &'a Everything, path: &str) -> &'a Cgroup {
 
 #[test]
 fn v2_with_a_pod_inside_a_slice() {
-    let all = Everything::of("6.6-pods");
+    let all = Everything::read("6.6-pods");
     let paths: Vec<_> = all.cgroups.as_ref().unwrap().iter().map(|group| group.id.path.clone()).collect();
     assert_eq!(paths, ["/kubepods.slice".into(), "/kubepods.slice/pod1".into()], "nothing limits the others");
     let slice = named(&all, "/kubepods.slice");
@@ -49,7 +49,7 @@ fn v2_with_a_pod_inside_a_slice() {
 
 #[test]
 fn hybrid_has_one_group_in_four_hierarchies() {
-    let all = Everything::of("5.10-hybrid");
+    let all = Everything::read("5.10-hybrid");
     assert_eq!(all.cgroups.as_ref().unwrap().len(), 2);
     let group = named(&all, "/docker/a1");
     assert_eq!((group.id.version, group.quota_us, group.usage_ns), (CgroupVersion::V1, Some(150_000), Some(Counter(777))));

@@ -44,14 +44,16 @@ fn a_damaged_file_affects_only_its_own_subject() {
 fn damage_each_file(tree: &str) {
     let copied = tempfile::tempdir().unwrap();
     copy(&path(tree), copied.path());
-    let whole = Everything::at(copied.path().to_owned()).subjects();
+    let whole = Everything::read_directory(copied.path().to_owned()).subjects();
     let mut all = Vec::new();
     files(copied.path(), &mut all);
     for file in all {
         let name = file.strip_prefix(copied.path()).unwrap().to_str().unwrap().to_owned();
         let bytes = fs::read(&file).unwrap();
         let check = |how: &str| {
-            for ((subject, before), (_, now)) in whole.iter().zip(Everything::at(copied.path().to_owned()).subjects()) {
+            for ((subject, before), (_, now)) in
+                whole.iter().zip(Everything::read_directory(copied.path().to_owned()).subjects())
+            {
                 if !subjects_of(&name).unwrap_or(&["host"]).contains(subject) {
                     assert_eq!(*before, now, "{tree}: {name} {how} changed {subject}");
                 }

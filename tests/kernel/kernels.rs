@@ -22,7 +22,7 @@ fn speed(nic: &Nic) -> Result<u32, Absent> {
 #[test]
 fn every_tree_has_the_figures_that_every_kernel_has() {
     for tree in TREES {
-        let all = Everything::of(tree);
+        let all = Everything::read(tree);
         let cpu = all.cpu.as_ref().unwrap();
         assert_eq!(all.total, Ok(cpu.total), "{tree}: the first line alone is the same line");
         assert!(!cpu.cpus.is_empty() && cpu.forks.is_some() && cpu.running.is_some() && cpu.blocked.is_some(), "{tree}");
@@ -35,7 +35,7 @@ fn every_tree_has_the_figures_that_every_kernel_has() {
 
 #[test]
 fn kernel_3_10() {
-    let all = Everything::of("3.10-centos7");
+    let all = Everything::read("3.10-centos7");
     let cpu = all.cpu.as_ref().unwrap();
     assert_eq!(cpu.total.user_ticks, Counter(10132153));
     assert_eq!(cpu.total.guest_nice_ticks, Some(Counter(21)));
@@ -95,7 +95,7 @@ fn kernel_3_10() {
 
 #[test]
 fn kernel_4_18_with_cpus_taken_out() {
-    let all = Everything::of("4.18-rhel8");
+    let all = Everything::read("4.18-rhel8");
     let cpu = all.cpu.as_ref().unwrap();
     assert_eq!(cpu.cpus.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [CpuId(0), CpuId(2), CpuId(5)]);
     assert_eq!(cpu.cpus[2].1.idle_ticks, Counter(20000));
@@ -126,7 +126,7 @@ fn kernel_4_18_with_cpus_taken_out() {
 
 #[test]
 fn kernel_5_4() {
-    let all = Everything::of("5.4-ubuntu");
+    let all = Everything::read("5.4-ubuntu");
     let stall = all.pressure.cpu.unwrap();
     assert_eq!((stall.some.unwrap().total_us, stall.full), (Counter(999888), None));
     assert_eq!(all.pressure.io.unwrap().full.unwrap().avg10, 0.5);
@@ -153,7 +153,7 @@ fn kernel_5_4() {
 
 #[test]
 fn kernel_5_15_with_cgroup_v2_only() {
-    let all = Everything::of("5.15-debian");
+    let all = Everything::read("5.15-debian");
     let memory = all.memory.as_ref().unwrap();
     assert_eq!((memory.refaulted_pages, memory.allocation_stalls), (Some(Counter(733)), Some(Counter(20))));
     assert_eq!((memory.reclaimed_pages, memory.scanned_direct_pages), (Some(Counter(1100)), Some(Counter(140))));
@@ -189,7 +189,7 @@ fn kernel_5_15_with_cgroup_v2_only() {
 
 #[test]
 fn protocols_by_name() {
-    let protocols = Everything::of("5.15-debian").protocols;
+    let protocols = Everything::read("5.15-debian").protocols;
     let (tcp, udp, ext) = (protocols.tcp.unwrap(), protocols.udp.unwrap(), protocols.tcp_ext.unwrap());
     assert_eq!((tcp.active_opens, tcp.passive_opens, tcp.attempt_fails), (Counter(412301), Counter(998822), Counter(3121)));
     assert_eq!((tcp.established_resets, tcp.established, tcp.segments_in), (Counter(8875), 211, Counter(80112233)));
@@ -206,7 +206,7 @@ fn protocols_by_name() {
 
 #[test]
 fn a_container_has_fewer_figures_and_none_is_invented() {
-    let all = Everything::of("container-lxcfs");
+    let all = Everything::read("container-lxcfs");
     let cpu = all.cpu.unwrap();
     assert_eq!((cpu.total.steal_ticks, cpu.total.guest_ticks, cpu.interrupts), (None, None, None));
     assert_eq!(all.host.boot_time_s, None);

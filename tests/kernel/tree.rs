@@ -41,11 +41,11 @@ pub struct Everything {
 }
 
 impl Everything {
-    pub fn of(tree: &str) -> Everything {
-        Everything::at(path(tree))
+    pub fn read(tree: &str) -> Everything {
+        Everything::read_directory(path(tree))
     }
 
-    pub fn at(path: PathBuf) -> Everything {
+    pub fn read_directory(path: PathBuf) -> Everything {
         let root = Root::at_directory(path);
         let (mut cpu, mut disk, mut network) = (CpuReader::default(), DiskReader::default(), NetworkReader::default());
         let mut cgroup = CgroupReader::default();

@@ -60,9 +60,9 @@ impl<'a> Attempt<'a> {
     pub fn once(&self, mut evaluate: impl FnMut(&mut Window, &mut CheckResult)) -> AttemptResult {
         wait_for_quiet();
         let watch = Watch::start(self.files.clone());
-        let from = Snapshot::take(&self.files);
+        let from = Snapshot::read(&self.files);
         let mut said = check(self.name, self.state, self.seconds, self.interval);
-        let to = Snapshot::take(&self.files);
+        let to = Snapshot::read(&self.files);
         let mut window = Window { from, to, watched: watch.end(), strange: Vec::new() };
         evaluate(&mut window, &mut said);
         let mut why: Vec<String> = window.watched.disturbance(self.crowded).into_iter().collect();
@@ -157,7 +157,7 @@ pub struct Range {
 
 impl Range {
     /// NaN is left out; without a number it is a range that contains nothing.
-    fn of(values: impl Iterator<Item = f64>) -> Range {
+    fn from_values(values: impl Iterator<Item = f64>) -> Range {
         let empty = Range { least: f64::INFINITY, most: f64::NEG_INFINITY };
         values
             .filter(|value| !value.is_nan())
@@ -186,7 +186,7 @@ impl Window {
     pub fn each(&self, figure: impl Fn(Span) -> f64) -> Range {
         let points: Vec<&Snapshot> = [&self.from].into_iter().chain(&self.watched.snapshots).chain([&self.to]).collect();
         let spans = points.windows(2).map(|pair| Span { from: pair[0], to: pair[1] });
-        Range::of(spans.filter(|span| span.seconds() >= 0.5).map(figure))
+        Range::from_values(spans.filter(|span| span.seconds() >= 0.5).map(figure))
     }
 
     /// The load differed from what is known of it: the result does not count.
@@ -252,7 +252,7 @@ impl Window {
 
     /// The least and the most of them in one reading.
     pub fn readings(&self, is: impl Fn(&Place) -> bool) -> Range {
-        Range::of(self.watched.readings.iter().map(|reading| count(reading, &is)))
+        Range::from_values(self.watched.readings.iter().map(|reading| count(reading, &is)))
     }
 
     /// CPUs that the scenario's processes of this name used.
@@ -262,7 +262,7 @@ impl Window {
 
     /// The same in each second.
     pub fn used_each(&self, comm: &str) -> Range {
-        Range::of(self.watched.used_each(comm))
+        Range::from_values(self.watched.used_each(comm))
     }
 }
 

@@ -321,7 +321,7 @@ fn writes_throttled_by_a_cgroup() {
     let number = ground.scenario.note("device").expect("its number");
     group.write("blkio.throttle.write_iops_device", &format!("{number} 50"));
     let load = ground.start("direct", 2);
-    group.take(load.pid());
+    group.add_process(load.pid());
     ground.until(WRITES_COMPLETED, 60);
     ground.check("limit", 5, |_, said| {
         let held = said.must("io-throttled", "load", "warning");
@@ -339,7 +339,7 @@ fn frozen_and_stopped_tasks_are_not_blocked() {
     let Some(ground) = DiskLoad::open() else { return };
     let Some(group) = Cgroup::make("freezer", "stalltop-chain-ice") else { return };
     let (iced, stopped) = (ground.start("idle-ring", 4), ground.start("burn", 4));
-    group.take(iced.pid());
+    group.add_process(iced.pid());
     group.write("freezer.state", "FROZEN");
     stopped.signal(Signal::SIGSTOP);
     ground.check("ice", 8, |window, said| {

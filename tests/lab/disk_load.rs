@@ -163,7 +163,7 @@ impl Cgroup {
     }
 
     /// All threads of a process.
-    pub fn take(&self, pid: u32) {
+    pub fn add_process(&self, pid: u32) {
         self.write("cgroup.procs", &pid.to_string());
     }
 }

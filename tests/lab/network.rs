@@ -188,10 +188,10 @@ fn overflow(name: &str) {
     let Some(lab) = Lab::open(&[]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let port = free_tcp_port();
-    let before = crate::proc::Snapshot::take(&[]).protocol("/proc/net/netstat", "TcpExt", "ListenOverflows");
+    let before = crate::proc::Snapshot::read(&[]).protocol("/proc/net/netstat", "TcpExt", "ListenOverflows");
     let mut scenario = lab.start("11-listen-overflow", 120, &[("PORT", &port)]);
     scenario.until("overflows", |_| {
-        crate::proc::Snapshot::take(&[]).protocol("/proc/net/netstat", "TcpExt", "ListenOverflows") >= before + 20.0
+        crate::proc::Snapshot::read(&[]).protocol("/proc/net/netstat", "TcpExt", "ListenOverflows") >= before + 20.0
     });
     Attempt::new(name, state.path()).check(|window, said| {
         let lost = window.tcp_ext("ListenDrops");
@@ -227,10 +227,10 @@ fn syn_flood(name: &str, addresses: u32, says: &str) {
         let count = |name: &str| snapshot.protocol("/proc/net/netstat", "TcpExt", name);
         count("SyncookiesSent") + count("TCPReqQFullDrop")
     };
-    let before = full(&crate::proc::Snapshot::take(&[]));
+    let before = full(&crate::proc::Snapshot::read(&[]));
     let port = free_tcp_port();
     let mut scenario = lab.start_script(&script, 120, &[("ADDRESSES", &addresses.to_string()), ("PORT", &port)]);
-    scenario.until("fills the queue", |_| full(&crate::proc::Snapshot::take(&[])) >= before + 2000.0);
+    scenario.until("fills the queue", |_| full(&crate::proc::Snapshot::read(&[])) >= before + 2000.0);
     Attempt::new(name, state.path()).check(|window, said| {
         let truth = window.tcp_ext("SyncookiesSent") + window.tcp_ext("TCPReqQFullDrop");
         window.known("SYNs/s at a full queue", truth, 1000.0, 2000.0);

@@ -85,7 +85,7 @@ const FILES: [&str; 6] =
 
 impl Snapshot {
     /// With further files of the scenario's own, and what commands (`$ tc -s qdisc`) say.
-    pub fn take(more: &[String]) -> Snapshot {
+    pub fn read(more: &[String]) -> Snapshot {
         let names = FILES.iter().map(|&name| name.to_owned()).chain(more.iter().cloned());
         let text = |name: &str| name.strip_prefix("$ ").map_or_else(|| read(name), answer);
         let texts = names.map(|name| (name.clone(), text(&name))).collect();

@@ -32,7 +32,7 @@ fn samples_are_on_time_or_have_their_delay() {
     ground.until(WRITES_COMPLETED, 50);
     // They map more than their limit of a file on a disk of this machine.
     let thrashing = Load::start(ground.load("faults", state.path(), 4));
-    group.take(thrashing.pid());
+    group.add_process(thrashing.pid());
     let hogs = ground.start("hogs", HOGS);
     let storm = ground.start("storm", FORKS);
 

@@ -158,25 +158,25 @@ impl Watched {
 
 fn watch(over: &AtomicBool, files: &[String]) -> Watched {
     let mut watched = Watched::default();
-    let mut household = Household::default();
+    let mut processes = KnownProcesses::default();
     let begin = Instant::now();
     let first = Ticks::now();
-    let (mut sweep, mut ticks, mut at) = (household.sweep(), first, begin);
+    let (mut scan, mut ticks, mut at) = (processes.scan(), first, begin);
     let mut seen = 0.0;
     while !over.load(Ordering::Relaxed) {
         let due = Instant::now() + EVERY;
         thread::sleep(EVERY);
         watched.latest = watched.latest.max(due.elapsed());
-        watched.readings.extend(household.places(&sweep));
+        watched.readings.extend(processes.places(&scan));
         let seconds = at.elapsed().as_secs_f64();
         if seconds < 1.0 && !over.load(Ordering::Relaxed) {
             continue;
         }
-        let (newer, now) = (household.sweep(), Ticks::now());
+        let (newer, now) = (processes.scan(), Ticks::now());
         at = Instant::now();
-        watched.snapshots.push(Snapshot::take(files));
+        watched.snapshots.push(Snapshot::read(files));
         let spent = now.since(ticks);
-        let second = compare(&sweep, &newer, seconds, spent.share(spent.steal), &mut seen);
+        let second = compare(&scan, &newer, seconds, spent.share(spent.steal), &mut seen);
         for (comm, cpus) in &second.used {
             *watched.used.entry(comm.clone()).or_default() += cpus * seconds;
         }
@@ -184,7 +184,7 @@ fn watch(over: &AtomicBool, files: &[String]) -> Watched {
         if seconds >= 0.5 {
             watched.seconds.push(second);
         }
-        (sweep, ticks) = (newer, now);
+        (scan, ticks) = (newer, now);
     }
     let span = begin.elapsed().as_secs_f64();
     watched.unseen = (Ticks::now().since(first).used as f64 / ticks_per_second() - seen) / span;
@@ -196,15 +196,15 @@ fn watch(over: &AtomicBool, files: &[String]) -> Watched {
 
 /// CPUs that others use in half a second from now: the attempt itself is watched all the time.
 pub fn others_now() -> f64 {
-    let mut household = Household::default();
-    let (older, begin) = (household.sweep(), Instant::now());
+    let mut processes = KnownProcesses::default();
+    let (older, begin) = (processes.scan(), Instant::now());
     thread::sleep(Duration::from_millis(500));
-    let (newer, seconds) = (household.sweep(), begin.elapsed().as_secs_f64());
+    let (newer, seconds) = (processes.scan(), begin.elapsed().as_secs_f64());
     compare(&older, &newer, seconds, 0.0, &mut 0.0).others
 }
 
 /// One second of all processes. `seen` gathers the CPU seconds of all.
-fn compare(older: &Sweep, newer: &Sweep, seconds: f64, stolen: f64, seen: &mut f64) -> Second {
+fn compare(older: &Scan, newer: &Scan, seconds: f64, stolen: f64, seen: &mut f64) -> Second {
     let mut others: HashMap<&str, f64> = HashMap::new();
     let mut used: HashMap<String, f64> = HashMap::new();
     let mut stuck = Vec::new();
@@ -228,7 +228,7 @@ fn compare(older: &Sweep, newer: &Sweep, seconds: f64, stolen: f64, seen: &mut f
     Second { others: others.values().sum(), most, stolen, stuck, used }
 }
 
-type Sweep = HashMap<u32, Process>;
+type Scan = HashMap<u32, Process>;
 
 struct Process {
     comm: String,
@@ -250,22 +250,22 @@ enum Whose {
 
 /// Remembers whose a process is.
 #[derive(Default)]
-struct Household {
+struct KnownProcesses {
     known: HashMap<(u32, u64), Whose>,
 }
 
-impl Household {
-    fn sweep(&mut self) -> Sweep {
+impl KnownProcesses {
+    fn scan(&mut self) -> Scan {
         let stats: HashMap<u32, Stat> = pids().into_iter().filter_map(|pid| Some((pid, Stat::read_process(pid)?))).collect();
-        let mut sweep = Sweep::with_capacity(stats.len());
+        let mut scan = Scan::with_capacity(stats.len());
         for (&pid, stat) in &stats {
             let whose = self.whose(pid, &stats);
-            sweep.insert(
+            scan.insert(
                 pid,
                 Process { comm: stat.comm.clone(), state: stat.state, start: stat.start, ticks: stat.ticks, whose },
             );
         }
-        sweep
+        scan
     }
 
     /// Whose a process is: by its environment, otherwise by its parent.
@@ -291,8 +291,8 @@ impl Household {
     }
 
     /// The waits of the scenario's threads now, unless there are too many.
-    fn places(&self, sweep: &Sweep) -> Option<HashMap<Place, u32>> {
-        let mine = sweep.iter().filter(|(_, process)| process.whose == Whose::Scenario).map(|(&pid, _)| pid);
+    fn places(&self, scan: &Scan) -> Option<HashMap<Place, u32>> {
+        let mine = scan.iter().filter(|(_, process)| process.whose == Whose::Scenario).map(|(&pid, _)| pid);
         let mine: Vec<u32> = mine.take(MAX_WATCHED_THREADS + 1).collect();
         if mine.len() > MAX_WATCHED_THREADS {
             return None;

@@ -104,7 +104,7 @@ fn a_golden_recording_is_made() {
         redaction: Redaction::Arguments,
         absent: missing_readings(&sampler.sample()).into_iter().map(|(what, why)| (what.to_owned(), why)).collect(),
     };
-    let mut tape = HistoryRing::new(100, 16 << 20, meta.redaction);
+    let mut ring = HistoryRing::new(100, 16 << 20, meta.redaction);
     let mut samples: Vec<Arc<Sample>> = Vec::new();
     for _ in 0..8 {
         for _ in 0..4 {
@@ -117,10 +117,10 @@ fn a_golden_recording_is_made() {
             Ok(Operations { total: Counter(100 * samples.len() as u64), printed_boottime_ns: sample.at.boottime_ns });
         samples.push(Arc::new(sample));
     }
-    let digest = FrameSummary { busy: 9, blocked: 3, worst_severity: SummarySeverity::NoFinding };
-    samples.iter().for_each(|sample| assert!(tape.push_with_summary(sample, digest)));
+    let frame_summary = FrameSummary { busy: 9, blocked: 3, worst_severity: SummarySeverity::NoFinding };
+    samples.iter().for_each(|sample| assert!(ring.push_with_summary(sample, frame_summary)));
     let mut bytes = Vec::new();
-    tape.write_to(&mut bytes, &meta, &Default::default()).unwrap();
+    ring.write_to(&mut bytes, &meta, &Default::default()).unwrap();
     stalltop::recording::save_recording(&path, &bytes).unwrap();
     let mut replayer = Replayer::open(&path).unwrap();
     for (index, original) in samples.iter().enumerate() {

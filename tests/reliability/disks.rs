@@ -14,7 +14,7 @@ use stalltop::recording::{
 use stalltop::sample::Sample;
 
 use crate::generator::{self, Machine};
-use crate::measure::{MIB, Tally, full};
+use crate::measure::{MIB, Trials, full};
 use crate::support::{PATIENCE, few_samples, options, record, until};
 
 /// Fails the n-th operation (all from then on, when `forever`), or takes only a part of each write.
@@ -81,22 +81,22 @@ fn whichever_operation_fails_what_was_written_stays_intact() {
     let cases = errors.into_iter().flat_map(|errno| [(errno, usize::MAX, false), (errno, usize::MAX, true)]);
     let repeated = [(nix::libc::EINTR, usize::MAX, false), (nix::libc::EINTR, 7, false), (nix::libc::EAGAIN, 100, false)];
     let samples = few_samples(64);
-    let new_tally = || Tally::new("the n-th write or sync fails, once or for good", samples.len());
-    let mut tally = new_tally();
+    let new_trials = || Trials::new("the n-th write or sync fails, once or for good", samples.len());
+    let mut trials = new_trials();
     std::thread::scope(|scope| {
         let start = |(errno, at_most, forever)| {
-            let (samples, mut own) = (&samples, new_tally());
+            let (samples, mut own) = (&samples, new_trials());
             scope.spawn(move || {
                 each_operation_fails(samples, errno, at_most, forever, &mut own);
                 own
             })
         };
         let threads: Vec<_> = cases.chain(repeated).map(start).collect();
-        threads.into_iter().for_each(|thread| tally.add(thread.join().unwrap()));
+        threads.into_iter().for_each(|thread| trials.add(thread.join().unwrap()));
     });
 }
 
-fn each_operation_fails(samples: &[Arc<Sample>], errno: i32, at_most: usize, forever: bool, tally: &mut Tally) {
+fn each_operation_fails(samples: &[Arc<Sample>], errno: i32, at_most: usize, forever: bool, trials: &mut Trials) {
     // There are very many short writes.
     let step = match (full(), at_most < 100) {
         (false, true) => 101,
@@ -108,7 +108,7 @@ fn each_operation_fails(samples: &[Arc<Sample>], errno: i32, at_most: usize, for
         let disk = BadDisk { bad, forever, errno, at_most, ..BadDisk::default() };
         let what = format!("operation {bad} fails with {errno}, forever: {forever}");
         let mut goes_on = true;
-        tally.attempt(64 * MIB, || {
+        trials.run(64 * MIB, || {
             goes_on = survives(&disk, samples, &what);
             0
         });
@@ -390,12 +390,12 @@ fn create(path: &Path, queue: usize) -> Recorder {
 fn a_full_file_system_pauses_the_recording_until_there_is_space() {
     let mut machine = Machine::new(1, 20, 30, 10, 4);
     let samples: Vec<_> = (0..300).map(|_| machine.next()).collect();
-    let mut tally = Tally::new("a tmpfs that is full, then has space again", samples.len());
+    let mut trials = Trials::new("a tmpfs that is full, then has space again", samples.len());
     for kib in (8..=64).step_by(if full() { 4 } else { 24 }) {
         let Some(disk) = Small::new("128k") else { return };
         let (path, filler) = (disk.path("one.stalltop"), disk.path("filler"));
         fs::write(&filler, vec![1; (128 - kib) << 10]).unwrap();
-        tally.attempt(64 * MIB, || {
+        trials.run(64 * MIB, || {
             let mut recorder = create(&path, samples.len());
             let mut offered = samples.iter();
             while matches!(recorder.status(), RecorderStatus::Recording(_)) {

@@ -8,7 +8,7 @@ use std::io::Read;
 use stalltop::recording::{Replayer, StreamEvent, StreamReader};
 
 use crate::generator::Dice;
-use crate::measure::{MIB, Tally, full};
+use crate::measure::{MIB, Trials, full};
 use crate::payload::unpacked;
 use crate::support;
 use crate::varint::take_varint;
@@ -18,7 +18,7 @@ const ID: [u8; 16] = [9; 16];
 const HEADER: usize = 52;
 const INDEX: u8 = 7;
 const END: u8 = 8;
-const DIGEST: u8 = 9;
+const FRAME_SUMMARY: u8 = 9;
 
 /// A frame as the document describes it.
 #[derive(Clone)]
@@ -149,13 +149,13 @@ fn frames_built_from_the_format_document_are_read() {
 #[test]
 fn wrong_lengths_are_refused_before_anything_is_allocated() {
     let (start, frames) = taken_apart(3);
-    let mut tally = Tally::new("wrong lengths", 3);
+    let mut trials = Trials::new("wrong lengths", 3);
     for lie in [0, 1, 51, 1 << 24, (1 << 24) + 1, 1 << 26, (1 << 26) + 1, 1 << 31, u32::MAX - 51, u32::MAX] {
         for which in 0..3 {
             let mut lying = frames.clone();
             for (stored, raw) in [(Some(lie), None), (None, Some(lie))] {
                 (lying[which].stored, lying[which].raw) = (stored, raw);
-                tally.attempt(16 * MIB, || {
+                trials.run(16 * MIB, || {
                     let sound = read(&put_together(&start, &lying));
                     assert!(sound < 3, "{lie} in frame {which}");
                     3 - sound
@@ -170,12 +170,12 @@ fn wrong_lengths_are_refused_before_anything_is_allocated() {
 #[test]
 fn a_frame_longer_than_any_may_be_is_not_waited_for() {
     let (start, mut frames) = taken_apart(3);
-    let mut tally = Tally::new("frames longer than any may be, in a pipe", 3);
+    let mut trials = Trials::new("frames longer than any may be, in a pipe", 3);
     for stored in [(16 << 20) + 1, 1 << 26] {
         frames[1].stored = Some(stored);
         let mut bytes = put_together(&start, &frames);
         bytes.resize(bytes.len() + (80 << 20), 0);
-        tally.attempt(4 * MIB, || {
+        trials.run(4 * MIB, || {
             let mut reader = StreamReader::open(bytes.as_slice()).unwrap();
             let mut sound = 0;
             while let Ok(Some(event)) = reader.next_event() {
@@ -191,18 +191,18 @@ fn a_frame_longer_than_any_may_be_is_not_waited_for() {
 fn decompression_bombs_stop_at_the_limit() {
     let (start, _) = taken_apart(1);
     let zeros = zstd::stream::encode_all(std::io::repeat(0).take(800 << 20), 3).unwrap();
-    let mut tally = Tally::new("800 MiB compressed into a frame", 1);
+    let mut trials = Trials::new("800 MiB compressed into a frame", 1);
     for raw in [1000, 64 << 20] {
         let bomb = Frame { packed: Some(zeros.clone()), raw: Some(raw), ..Frame::key(Vec::new()) };
         let bytes = put_together(&start, &[bomb]);
-        tally.attempt(200 * MIB, || 1 - read(&bytes));
+        trials.run(200 * MIB, || 1 - read(&bytes));
     }
 }
 
 #[test]
 fn wrong_counts_are_refused_in_every_section() {
     let (start, _) = taken_apart(1);
-    let mut tally = Tally::new("wrong counts in every section", 1);
+    let mut trials = Trials::new("wrong counts in every section", 1);
     for count in [1u64 << 20, 4_000_000_000, 1 << 40, u64::MAX >> 2, u64::MAX] {
         for number in 1..=15 {
             for fate in 0..4 {
@@ -215,7 +215,7 @@ fn wrong_counts_are_refused_in_every_section() {
                     [varint(1), run, varint(1), varint(0), vec![2; 5000]].concat(),
                 ] {
                     let bytes = put_together(&start, &[Frame::key(section(number, &table))]);
-                    tally.attempt(16 * MIB, || {
+                    trials.run(16 * MIB, || {
                         assert_eq!(read(&bytes), 0, "count {count} in section {number}");
                         1
                     });
@@ -259,7 +259,7 @@ fn a_bit_a_row(rows: usize) -> Vec<u8> {
 #[test]
 fn the_largest_tables_stay_below_their_cap() {
     let (start, frames) = taken_apart(1);
-    let mut tally = Tally::new("the largest tables that few bytes can make", 1);
+    let mut trials = Trials::new("the largest tables that few bytes can make", 1);
     let tables = [(3, 17), (9, 29), (4, 40), (5, 40), (8, 48), (11, 36), (14, 17)];
     for (number, width) in tables.into_iter().take(if full() { 7 } else { 2 }) {
         for rows in [(4 << 20) / width, (4 << 20) / width + 1, 8 << 20] {
@@ -277,7 +277,7 @@ fn the_largest_tables_stay_below_their_cap() {
             for others in [a_byte_a_row(rows - 1), a_bit_a_row(rows - 1)] {
                 let payload = [sound.clone(), section(number, &new_rows(rows, &others))].concat();
                 let bytes = put_together(&start, &[Frame::key(payload)]);
-                tally.attempt(320 * MIB, || 1 - read(&bytes));
+                trials.run(320 * MIB, || 1 - read(&bytes));
             }
         }
     }
@@ -287,7 +287,7 @@ fn the_largest_tables_stay_below_their_cap() {
 #[test]
 fn all_the_largest_tables_together_are_refused() {
     let (start, frames) = taken_apart(1);
-    let mut tally = Tally::new("all tables as large as each may be, in one frame", 1);
+    let mut trials = Trials::new("all tables as large as each may be, in one frame", 1);
     let tables: [(u64, usize); 12] =
         [(3, 17), (4, 40), (5, 40), (6, 16), (7, 48), (8, 48), (9, 29), (11, 36), (12, 32), (15, 16), (16, 48), (21, 16)];
     let mut payload = Vec::new();
@@ -305,7 +305,7 @@ fn all_the_largest_tables_together_are_refused() {
         payload.extend(section(number, &new_rows(rows, &a_bit_a_row(rows - 1))));
     }
     let bytes = put_together(&start, &[Frame::key(payload)]);
-    tally.attempt(260 * MIB, || {
+    trials.run(260 * MIB, || {
         assert_eq!(read(&bytes), 0);
         1
     });
@@ -317,21 +317,21 @@ fn summaries_of_more_samples_than_there_are_are_not_decompressed() {
     let (start, samples) = taken_apart(10);
     let many = 20_usize << 20;
     let payload = [varint(many as u64), vec![1; 3 * many]].concat();
-    let lie = Frame { kind: DIGEST, sequence: 10, ..Frame::key(payload) }.bytes();
+    let lie = Frame { kind: FRAME_SUMMARY, sequence: 10, ..Frame::key(payload) }.bytes();
     let bytes = [put_together(&start, &samples), lie.repeat(40)].concat();
-    let mut tally = Tally::new("digests of more samples than there are", 10);
-    tally.attempt(8 * MIB, || {
+    let mut trials = Trials::new("frame summaries of more samples than there are", 10);
+    trials.run(8 * MIB, || {
         let replayer = Replayer::from_bytes(bytes.clone()).unwrap();
         assert!((0..10).all(|index| replayer.frame_summary(index).is_none()));
         10 - replayer.len()
     });
-    assert_eq!(tally.lost(), 0);
+    assert_eq!(trials.lost(), 0);
 }
 
 #[test]
 fn wrong_references_lose_their_frame_only() {
     let (start, frames) = taken_apart(12);
-    let mut tally = Tally::new("references to itself, ahead, to nothing", 12);
+    let mut trials = Trials::new("references to itself, ahead, to nothing", 12);
     for which in 1..12 {
         for distance in [0, 1, 3, 64, 127, 128, 9999, u16::MAX] {
             let mut lying = frames.clone();
@@ -339,7 +339,7 @@ fn wrong_references_lose_their_frame_only() {
                 continue;
             }
             lying[which].key_distance = distance;
-            tally.attempt(16 * MIB, || {
+            trials.run(16 * MIB, || {
                 let sound = read(&put_together(&start, &lying));
                 assert!(sound < 12, "frame {which} at distance {distance}");
                 12 - sound
@@ -356,22 +356,22 @@ fn wrong_references_lose_their_frame_only() {
 fn nested_headers_and_much_damage_take_linear_time() {
     let (start, frames) = taken_apart(1);
     let count = if full() { 80_000 } else { 8000 };
-    let mut tally = Tally::new("nested headers", count);
+    let mut trials = Trials::new("nested headers", count);
     for stored in [1000, 100 << 10, 2 << 20] {
         let header = |sequence| Frame { sequence, stored: Some(stored), packed: Some(Vec::new()), ..frames[0].clone() };
         let mut bytes = start.clone();
         (0..count).for_each(|sequence| bytes.extend(header(sequence as u64).bytes()));
-        tally.attempt(64 * MIB, || count - read(&bytes));
+        trials.run(64 * MIB, || count - read(&bytes));
     }
-    drop(tally);
-    let mut tally = Tally::new("payloads that are all damaged", count);
+    drop(trials);
+    let mut trials = Trials::new("payloads that are all damaged", count);
     let mut bytes = start.clone();
     for sequence in 0..count {
         let mut frame = Frame { sequence: sequence as u64, compressed: false, ..Frame::key(vec![1; 8]) }.bytes();
         frame[HEADER] ^= 1;
         bytes.extend(frame);
     }
-    tally.attempt(64 * MIB, || count - read(&bytes));
+    trials.run(64 * MIB, || count - read(&bytes));
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn a_wrong_index_is_not_used() {
     let mut dice = Dice::new(5);
     let mut believed = 0;
     let rounds = if full() { 100_000 } else { 100 };
-    let mut tally = Tally::new("a wrong index", 10);
+    let mut trials = Trials::new("a wrong index", 10);
     for _ in 0..rounds {
         let mut lie = raw.clone();
         for _ in 0..1 + dice.below(3) {
@@ -397,7 +397,7 @@ fn a_wrong_index_is_not_used() {
         changed.extend(index.bytes());
         let payload = [(index_at as u64).to_le_bytes(), 10u64.to_le_bytes()].concat();
         changed.extend(Frame { kind: END, compressed: false, sequence: 10, ..Frame::key(payload) }.bytes());
-        tally.attempt(16 * MIB, || {
+        trials.run(16 * MIB, || {
             let mut replayer = Replayer::from_bytes(changed).unwrap();
             believed += usize::from(replayer.is_indexed());
             let mut index = 0;
@@ -410,7 +410,7 @@ fn a_wrong_index_is_not_used() {
             10 - replayer.verify().unwrap()
         });
     }
-    assert_eq!(tally.lost(), 0, "the walk finds all");
+    assert_eq!(trials.lost(), 0, "the walk finds all");
     assert!(believed < rounds);
 }
 
@@ -420,7 +420,7 @@ fn manipulated_payloads_do_no_harm() {
     let (start, frames) = taken_apart(6);
     let mut dice = Dice::new(3);
     let rounds = if full() { 200_000 } else { 150 };
-    let mut tally = Tally::new("manipulated payloads with correct checksums", 6);
+    let mut trials = Trials::new("manipulated payloads with correct checksums", 6);
     for _ in 0..rounds {
         let mut changed = frames.clone();
         for _ in 0..1 + dice.below(4) {
@@ -438,6 +438,6 @@ fn manipulated_payloads_do_no_harm() {
             }
         }
         let bytes = put_together(&start, &changed);
-        tally.attempt(320 * MIB, || 6 - read(&bytes));
+        trials.run(320 * MIB, || 6 - read(&bytes));
     }
 }

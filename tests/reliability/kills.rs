@@ -11,7 +11,7 @@ use stalltop::recording::{Recorder, RecorderOptions, RecorderStatus, Replayer};
 use stalltop::sample::Sample;
 
 use crate::generator::{self, Dice, Machine};
-use crate::measure::{MIB, Tally, full};
+use crate::measure::{MIB, Trials, full};
 use crate::support::{PATIENCE, options};
 
 /// The recording's file.
@@ -144,7 +144,7 @@ fn killed(mut child: Child) {
 fn a_kill_at_any_time_loses_at_most_the_sample_in_flight() {
     let mut dice = Dice::new(9);
     let rounds = if full() { 1000 } else { 25 };
-    let mut tally = Tally::new("kill -9 at a random moment", 150);
+    let mut trials = Trials::new("kill -9 at a random moment", 150);
     for round in 0..rounds {
         let victim = Victim::new(150);
         let mut child = victim.command(&[]).spawn().unwrap();
@@ -155,7 +155,7 @@ fn a_kill_at_any_time_loses_at_most_the_sample_in_flight() {
         }
         std::thread::sleep(Duration::from_micros(dice.below(3000)));
         killed(child);
-        tally.attempt(64 * MIB, || victim.lost(&format!("round {round}")));
+        trials.run(64 * MIB, || victim.lost(&format!("round {round}")));
     }
 }
 
@@ -198,10 +198,10 @@ fn injected(call: &str, nth: usize, what: &str, count: usize) -> (usize, Vec<Pat
 fn a_kill_in_any_system_call_loses_at_most_the_sample_in_flight() {
     let count = if full() { 8 } else { 2 };
     let Some(calls) = system_calls(count) else { return };
-    let mut tally = Tally::new("killed inside each system call", count);
+    let mut trials = Trials::new("killed inside each system call", count);
     for (call, times) in calls {
         for nth in 1..=times {
-            tally.attempt(64 * MIB, || injected(&call, nth, "signal=SIGKILL", count).0);
+            trials.run(64 * MIB, || injected(&call, nth, "signal=SIGKILL", count).0);
         }
     }
 }
@@ -210,12 +210,12 @@ fn a_kill_in_any_system_call_loses_at_most_the_sample_in_flight() {
 fn whichever_system_call_fails_what_was_written_is_there() {
     let count = if full() { 8 } else { 2 };
     let Some(calls) = system_calls(count) else { return };
-    let mut tally = Tally::new("each system call fails: ENOSPC, EIO, EDQUOT, EINTR", count);
+    let mut trials = Trials::new("each system call fails: ENOSPC, EIO, EDQUOT, EINTR", count);
     let errors: &[&str] = if full() { &["ENOSPC", "EIO", "EDQUOT", "EINTR"] } else { &["EIO"] };
     for (call, times) in calls {
         for nth in (1..=times).take(if full() { usize::MAX } else { 2 }) {
             for error in errors {
-                tally.attempt(64 * MIB, || {
+                trials.run(64 * MIB, || {
                     let (lost, files) = injected(&call, nth, &format!("error={error}"), count);
                     // If the first one fails there is no recording. An interrupted one is tried again.
                     let sync_failed = call == "fdatasync" && nth > 1 && *error != "EINTR";

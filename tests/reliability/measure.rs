@@ -50,13 +50,13 @@ fn memory_of<T>(run: impl FnOnce() -> T) -> (usize, T) {
     (usize::try_from(PEAK.get() - before).unwrap_or(0), result)
 }
 
-/// Whether every sweep is complete.
+/// Whether all damage is tried, not a part of it.
 pub fn full() -> bool {
     std::env::var_os("STALLTOP_FULL").is_some()
 }
 
-/// The results of one kind of attempt. A wrong value, a panic or too much memory fails the test at once.
-pub struct Tally {
+/// The results of one kind of trial. A wrong value, a panic or too much memory fails the test at once.
+pub struct Trials {
     what: &'static str,
     tried: u64,
     samples: usize,
@@ -65,16 +65,16 @@ pub struct Tally {
     slowest: Duration,
 }
 
-impl Tally {
+impl Trials {
     /// Of recordings of so many samples.
-    pub fn new(what: &'static str, samples: usize) -> Tally {
-        Tally { what, tried: 0, samples, lost: 0, memory: 0, slowest: Duration::ZERO }
+    pub fn new(what: &'static str, samples: usize) -> Trials {
+        Trials { what, tried: 0, samples, lost: 0, memory: 0, slowest: Duration::ZERO }
     }
 
-    /// One attempt, which may allocate at most `cap` bytes, and returns the number of lost samples.
-    pub fn attempt(&mut self, cap: usize, attempt: impl FnOnce() -> usize) {
+    /// One trial, which may allocate at most `cap` bytes, and returns the number of lost samples.
+    pub fn run(&mut self, cap: usize, trial: impl FnOnce() -> usize) {
         let begun = Instant::now();
-        let (memory, lost) = memory_of(attempt);
+        let (memory, lost) = memory_of(trial);
         assert!(memory <= cap, "{}: {memory} bytes at once, and {cap} are allowed", self.what);
         self.tried += 1;
         self.lost = self.lost.max(lost);
@@ -82,29 +82,29 @@ impl Tally {
         self.slowest = self.slowest.max(begun.elapsed());
     }
 
-    /// Adds the attempts of another thread.
-    pub fn add(&mut self, other: Tally) {
+    /// Adds the trials of another thread.
+    pub fn add(&mut self, other: Trials) {
         self.tried += other.tried;
         self.lost = self.lost.max(other.lost);
         self.memory = self.memory.max(other.memory);
         self.slowest = self.slowest.max(other.slowest);
-        // Its attempts are in this line.
+        // Its trials are in this line.
         std::mem::forget(other);
     }
 
-    /// Most samples lost in one attempt.
+    /// Most samples lost in one trial.
     pub fn lost(&self) -> usize {
         self.lost
     }
 }
 
-/// Prints the line if no attempt failed.
-impl Drop for Tally {
+/// Prints the line if no trial failed.
+impl Drop for Trials {
     fn drop(&mut self) {
         if std::thread::panicking() {
             return;
         }
-        let Tally { what, tried, samples, lost, memory, slowest } = self;
+        let Trials { what, tried, samples, lost, memory, slowest } = self;
         let (kib, ms) = (memory.div_ceil(1024), slowest.as_millis());
         println!("\n| {what} | {tried} | {tried} | 0 | {lost} of {samples} | {kib} KiB | {ms} ms |");
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use stalltop::recording::{DiskSpace, Recorder, RecorderStatus, Storage};
 
 use crate::generator::{self, Dice};
-use crate::measure::{MIB, Tally, full};
+use crate::measure::{MIB, Trials, full};
 use crate::recorded::Recorded;
 use crate::support::{PATIENCE, ok_summary, options};
 
@@ -81,7 +81,7 @@ fn a_power_loss_loses_at_most_what_was_not_synced() {
     assert!(matches!(recorder.finish(PATIENCE), RecorderStatus::Finished(_)));
     let steps = journal.0.lock().unwrap().clone();
     let mut dice = Dice::new(77);
-    let mut tally = Tally::new("power loss, unsynced blocks dropped or reordered", count);
+    let mut trials = Trials::new("power loss, unsynced blocks dropped or reordered", count);
     for cut in 1..=steps.len() {
         if !full() && !dice.one_in(8) {
             continue;
@@ -90,7 +90,7 @@ fn a_power_loss_loses_at_most_what_was_not_synced() {
         let whole = |length: usize| (0..count).take_while(|&number| recorded.frame(number).end() <= length).count();
         for round in 0..if full() { 40 } else { 2 } {
             let (disk, safe) = after_the_cut(&steps[..cut], &mut dice);
-            tally.attempt(16 * MIB, || {
+            trials.run(16 * MIB, || {
                 let Some(found) = recorded.read_file(&disk) else {
                     assert_eq!(safe, 0, "step {cut}, round {round}");
                     return 0;

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use stalltop::recording::{Recorder, RecorderOptions, Replayer, StreamReader, Tail};
 
 use crate::generator;
-use crate::measure::{MIB, Tally, full};
+use crate::measure::{MIB, Trials, full};
 use crate::recorded::Recorded;
 use crate::support::{PATIENCE, Sink, options};
 
@@ -28,7 +28,7 @@ fn verified(path: &Path) -> (Option<usize>, i32) {
     (line.map(|line| line.split_whitespace().next().unwrap().parse().unwrap()), code)
 }
 
-/// One place in a hundred of the sweeps (in a thousand, without `STALLTOP_FULL`).
+/// One offset in a hundred (in a thousand, without `STALLTOP_FULL`).
 #[test]
 fn the_program_has_the_right_exit_code_for_damage() {
     let recorded = Recorded::small();
@@ -36,11 +36,11 @@ fn the_program_has_the_right_exit_code_for_damage() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("damaged");
     let stride = if full() { 100 } else { 1000 };
-    let mut tally = Tally::new("cut, through the program", count);
+    let mut trials = Trials::new("cut, through the program", count);
     for cut in (0..recorded.bytes.len()).step_by(stride).chain(recorded.frames.iter().map(|frame| frame.at)) {
         fs::write(&path, &recorded.bytes[..cut]).unwrap();
         let whole = recorded.frames.iter().filter(|frame| frame.is_sample() && frame.end() <= cut).count();
-        tally.attempt(MIB, || {
+        trials.run(MIB, || {
             let (sound, code) = verified(&path);
             let boundary = recorded.frames.iter().any(|frame| frame.at == cut);
             let expected = match cut {
@@ -53,13 +53,13 @@ fn the_program_has_the_right_exit_code_for_damage() {
             0
         });
     }
-    drop(tally);
-    let mut tally = Tally::new("a bit flipped, through the program", count);
+    drop(trials);
+    let mut trials = Trials::new("a bit flipped, through the program", count);
     for bit in (0..recorded.bytes.len() * 8).step_by(stride * 4 + 1) {
         let mut damaged = recorded.bytes.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
         fs::write(&path, &damaged).unwrap();
-        tally.attempt(MIB, || {
+        trials.run(MIB, || {
             let lost = recorded.lost_with(&(bit / 8..bit / 8 + 1)).len();
             assert_eq!(verified(&path), (Some(count - lost), 3), "bit {bit}");
             lost

@@ -30,7 +30,7 @@ pub struct Found {
 }
 
 impl Recorded {
-    pub fn of(samples: Vec<Arc<Sample>>) -> Recorded {
+    pub fn new(samples: Vec<Arc<Sample>>) -> Recorded {
         let bytes = record(&samples);
         let numbers = samples.iter().enumerate().map(|(number, sample)| (sample.at.boottime_ns, number)).collect();
         Recorded { frames: frames(&bytes), bytes, samples, numbers }
@@ -41,7 +41,7 @@ impl Recorded {
         static SMALL: OnceLock<Recorded> = OnceLock::new();
         SMALL.get_or_init(|| {
             let mut machine = Machine::new(7, 3, 4, 1, 1);
-            Recorded::of((0..6).map(|_| machine.next()).collect())
+            Recorded::new((0..6).map(|_| machine.next()).collect())
         })
     }
 
@@ -50,7 +50,7 @@ impl Recorded {
         static LONG: OnceLock<Recorded> = OnceLock::new();
         LONG.get_or_init(|| {
             let mut machine = Machine::new(7, 6, 8, 2, 2);
-            let recorded = Recorded::of((0..150).map(|_| machine.next()).collect());
+            let recorded = Recorded::new((0..150).map(|_| machine.next()).collect());
             assert!(recorded.frames.iter().filter(|frame| frame.kind == 3).count() >= 2);
             recorded
         })
@@ -87,7 +87,7 @@ impl Recorded {
         .collect()
     }
 
-    fn take(&self, sample: &Arc<Sample>, found: &mut Found) {
+    fn add_sample(&self, sample: &Arc<Sample>, found: &mut Found) {
         let number = self.numbers.get(&sample.at.boottime_ns).copied();
         let number = number.filter(|&number| self.samples[number] == *sample).expect("a sample that was never recorded");
         assert!(found.sound.last().is_none_or(|&last| last < number), "samples are out of order");
@@ -117,7 +117,7 @@ impl Recorded {
         let mut found = Found::default();
         for index in 0..replayer.len() {
             match replayer.sample(index) {
-                Ok(sample) => self.take(&sample, &mut found),
+                Ok(sample) => self.add_sample(&sample, &mut found),
                 Err(RecordingError::DamagedFrame { .. }) => assert!(!replayer.damage().is_empty()),
                 // The index was wrong, and the rebuilt one is shorter.
                 Err(RecordingError::NoSuchSample { .. }) => {}
@@ -153,7 +153,7 @@ impl Recorded {
         let mut found = Found::default();
         while let Some(event) = reader.next_event().unwrap() {
             match event {
-                StreamEvent::Sample(sample) => self.take(&sample, &mut found),
+                StreamEvent::Sample(sample) => self.add_sample(&sample, &mut found),
                 StreamEvent::Damage(_) => found.damaged = true,
                 _ => {}
             }

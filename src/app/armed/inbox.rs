@@ -73,7 +73,7 @@ impl Inbox {
     }
 
     /// Takes the triggers that have come, in order.
-    pub fn take(&self) -> Vec<Arrived> {
+    pub fn take_arrived(&self) -> Vec<Arrived> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).arrived.drain(..).collect()
     }
 }
@@ -95,14 +95,14 @@ mod tests {
         for cause in [mark(), mark(), pressure(), pressure(), TriggerCause::Signal, TriggerCause::Signal] {
             assert!(add(5, cause));
         }
-        let repeated: Vec<bool> = inbox.take().iter().map(|arrived| arrived.repeated).collect();
+        let repeated: Vec<bool> = inbox.take_arrived().iter().map(|arrived| arrived.repeated).collect();
         assert_eq!(repeated, [false, true, false, false, false]);
         assert_eq!(commands.try_iter().count(), 5, "each wakes the sampling thread");
         assert!(add(3605, mark()) && add(3605, pressure()));
-        assert_eq!(inbox.take().iter().filter(|arrived| !arrived.repeated).count(), 2);
+        assert_eq!(inbox.take_arrived().iter().filter(|arrived| !arrived.repeated).count(), 2);
         for _ in 0..CAPACITY {
             assert!(add(3606, TriggerCause::Signal));
         }
-        assert!(!add(3606, TriggerCause::Signal) && inbox.take().len() == CAPACITY);
+        assert!(!add(3606, TriggerCause::Signal) && inbox.take_arrived().len() == CAPACITY);
     }
 }

@@ -29,7 +29,7 @@ pub enum TriggerCause {
 const MAX_SLUG_BYTES: usize = 100;
 
 impl Trigger {
-    pub fn of_finding(at: Timestamp, finding: &Finding) -> Trigger {
+    pub fn from_finding(at: Timestamp, finding: &Finding) -> Trigger {
         let (severity, kind, sentence) = (finding.severity, finding.kind, finding.sentence_without_kind().to_owned());
         Trigger { at, cause: TriggerCause::Finding { severity, kind, sentence } }
     }
@@ -80,7 +80,7 @@ fn slug(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(cause: TriggerCause) -> Trigger {
+    fn trigger(cause: TriggerCause) -> Trigger {
         Trigger { at: Timestamp::default(), cause }
     }
 
@@ -88,7 +88,7 @@ mod tests {
     fn the_words_of_a_file_name_are_harmless_and_bounded() {
         let finding = |sentence: &str| {
             let (severity, kind) = (Severity::Critical, Kind::IdleButBlocked);
-            of(TriggerCause::Finding { severity, kind, sentence: sentence.to_owned() })
+            trigger(TriggerCause::Finding { severity, kind, sentence: sentence.to_owned() })
         };
         let words = |trigger: &Trigger| trigger.slug(Redaction::Nothing);
         assert_eq!(
@@ -103,11 +103,11 @@ mod tests {
         assert_eq!(hostile.text(Redaction::Arguments), "critical idle-but-blocked");
         let long = words(&finding(&"x".repeat(5000)));
         assert_eq!(long, "critical-idle-but-blocked");
-        assert_eq!(words(&of(TriggerCause::Mark("42".to_owned()))), "mark-42");
-        assert_eq!(words(&of(TriggerCause::Mark("é".to_owned()))), "mark");
+        assert_eq!(words(&trigger(TriggerCause::Mark("42".to_owned()))), "mark-42");
+        assert_eq!(words(&trigger(TriggerCause::Mark("é".to_owned()))), "mark");
         assert_eq!(slug(&"y".repeat(5000)).len(), MAX_SLUG_BYTES - 1);
-        assert_eq!(words(&of(TriggerCause::Signal)), "SIGUSR1");
-        let pressure = of(TriggerCause::Pressure(PressureTrigger::DEFAULT));
+        assert_eq!(words(&trigger(TriggerCause::Signal)), "SIGUSR1");
+        let pressure = trigger(TriggerCause::Pressure(PressureTrigger::DEFAULT));
         assert_eq!(
             (pressure.text(Redaction::Nothing).as_str(), words(&pressure).as_str()),
             ("pressure: full memory 300ms 2s", "pressure-full-memory-300ms-2s")

@@ -134,7 +134,7 @@ impl BaselineFile {
                 (self.update(|baselines| baselines.forget(&device))?, name)
             }
         };
-        let (gone, are) = (pluralize(gone as u64, "baseline"), if gone == 1 { "is" } else { "are" });
+        let (gone, are) = (pluralize(gone as u64, "baseline"), format::singular_or_plural(gone, "is", "are"));
         stdio::print_localized(&format!("{gone} of {} {are} forgotten\n", printable(&what))).map(|_| Exit::Success)
     }
 

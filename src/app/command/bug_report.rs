@@ -16,7 +16,7 @@ use crate::app::live_pipeline::LiveEvaluations;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::question;
 use crate::app::program::stdio::print_stderr;
-use crate::app::recorder::{self, Session, format_bytes};
+use crate::app::recorder::{self, Session};
 use crate::app::sampling::SamplerThread;
 use crate::cli::{BugReport, Configuration};
 use crate::kernel::Root;
@@ -24,6 +24,7 @@ use crate::recording::{Meta, Redaction};
 use crate::report::formatting::printable;
 use crate::report::missing::missing_readings;
 use crate::sample::{Host, Name};
+use crate::units::format;
 
 /// The archive's README.
 const CONTENTS: &str = "\
@@ -65,7 +66,7 @@ pub fn bug_report(root: Root, configuration: &Configuration, options: &BugReport
     let archive = archive.map_err(|error| Failure::new(Exit::Failed, "cannot make the archive", error, "set TMPDIR"))?;
     output.write(&archive)?;
     if path != Path::new("-") {
-        let size = format_bytes(archive.len() as u64);
+        let size = format::bytes(archive.len() as f64);
         print_stderr(&format!("{size} written to {}: 'tar --zstd -xf' unpacks it", quoted(&path)));
     }
     Ok(Exit::Success)

@@ -6,11 +6,12 @@ use jiff::tz::TimeZone;
 
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio::print_stderr;
-use crate::app::recorder::{failure, format_bytes};
+use crate::app::recorder::failure;
 use crate::app::time_range;
 use crate::cli::time_range::Cut;
 use crate::recording::{Copier, CopyTotals, Replayer};
 use crate::report::formatting::pluralize;
+use crate::units::format;
 
 pub fn cut(cut: &Cut) -> Result<Exit, Failure> {
     let mut replayer = open_checked(&cut.file)?;
@@ -34,7 +35,7 @@ pub(super) fn report_copied(copied: &CopyTotals, output: &Path) -> Exit {
     print_stderr(&format!(
         "{}{damaged}, {} written to {}",
         pluralize(*samples, "sample"),
-        format_bytes(*bytes),
+        format::bytes(*bytes as f64),
         quoted(output)
     ));
     if *lost > 0 { Exit::Damaged } else { Exit::Success }

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio::print_localized;
-use crate::app::recorder::{failure, format_bytes};
+use crate::app::recorder::failure;
 use crate::cli::Info;
 use crate::recording::{Copier, CopyTotals, DamageKind, Inspection, Redaction, Replayer, Tail, Timestamp, UnreadableFile};
 use crate::report::formatting::pluralize;
 use crate::report::formatting::printable;
 use crate::sample::Name;
 use crate::sample::operations::Operations;
-use crate::units::time;
+use crate::units::{format, time};
 
 pub fn info(info: &Info) -> Result<Exit, Failure> {
     let mut replayer = Replayer::open(&info.file).map_err(failure)?;
@@ -21,7 +21,12 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
     print_localized(&text(&info.file, &inspection))?;
     if let Some(out) = &info.repair {
         let CopyTotals { samples, lost_samples: lost, bytes } = Copier::repair(&mut replayer, out).map_err(failure)?;
-        let what = format!("{} copied, {lost} lost: {} ({})", pluralize(samples, "sample"), out.display(), format_bytes(bytes));
+        let what = format!(
+            "{} copied, {lost} lost: {} ({})",
+            pluralize(samples, "sample"),
+            out.display(),
+            format::bytes(bytes as f64)
+        );
         print_localized(&format!("repaired  {}\n", printable(&what)))?;
     }
     // After what is known of it; with --repair, that there is nothing to copy has been said.
@@ -52,7 +57,7 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
 fn text(path: &Path, inspection: &Inspection) -> String {
     let Inspection { header, meta, .. } = inspection;
     let mut lines: Vec<(&str, String)> = vec![
-        ("file", format!("{} ({})", path.display(), format_bytes(inspection.bytes))),
+        ("file", format!("{} ({})", path.display(), format::bytes(inspection.bytes as f64))),
         ("format", format!("{}.{}, written by stalltop {}", header.major, header.minor, meta.version)),
         ("host", format!("{}, Linux {}, {}", lossy(&meta.host.hostname), lossy(&meta.host.kernel), lossy(&meta.host.machine))),
         ("interval", format!("{} s", meta.interval.as_secs_f64())),
@@ -92,7 +97,7 @@ fn text(path: &Path, inspection: &Inspection) -> String {
         lines.push(("counted", operations_line(first, last)));
     }
     for (name, bytes) in &inspection.sections {
-        lines.push(("section", format!("{name}, {}", format_bytes(*bytes as u64))));
+        lines.push(("section", format!("{name}, {}", format::bytes(*bytes as f64))));
     }
     for gap in &inspection.gaps {
         lines.push((

@@ -14,9 +14,9 @@ use super::transport::Transport;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::question::is_confirmed;
 use crate::app::program::stdio::print_stderr;
-use crate::app::recorder::format_bytes;
 use crate::cli;
 use crate::report::formatting::pluralize;
+use crate::units::format;
 
 /// Hosts that are asked, or copied to, at the same time.
 const MAX_PARALLEL: usize = 16;
@@ -54,7 +54,7 @@ impl RemoteCopies {
         let program = Program::read(file.as_deref())?;
         let probe = probe_script(&options.remote);
         let answers = in_parallel(hosts, |host| transport.run(host, &probe, None, PROBE_TIMEOUT));
-        let states: Vec<HostState> = answers.into_iter().map(HostState::of).collect();
+        let states: Vec<HostState> = answers.into_iter().map(HostState::from_answer).collect();
         let mut lacking: Vec<&String> = Vec::new();
         for (host, state) in hosts.iter().zip(&states) {
             match state {
@@ -185,7 +185,7 @@ enum HostState {
 }
 
 impl HostState {
-    fn of(answer: Result<Vec<u8>, String>) -> HostState {
+    fn from_answer(answer: Result<Vec<u8>, String>) -> HostState {
         let Ok(output) = answer else { return HostState::Unknown };
         let text = String::from_utf8_lossy(&output);
         match text.lines().rev().find_map(|line| line.trim().strip_prefix(PROBE_LINE)) {
@@ -234,7 +234,7 @@ fn question(program: &Program, lacking: &[&String], hosts: usize) -> String {
         pluralize(hosts, "host"),
         names.join(", "),
         program.name,
-        format_bytes(program.bytes.len() as u64),
+        format::bytes(program.bytes.len() as f64),
         program.sha256.get(..16).unwrap_or_default(),
     )
 }

@@ -131,7 +131,7 @@ impl Read for RemoteOutput {
             if self.wait(left)? {
                 let count = self.stdout.read(buffer)?;
                 self.throttle(count);
-                self.taken = Some(self.work.take());
+                self.taken = Some(self.work.acquire());
                 return Ok(count);
             }
         }

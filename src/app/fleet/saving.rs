@@ -15,6 +15,7 @@ use crate::app::recorder;
 use crate::recording::{DirHandle, RecordingError, save_recording};
 use crate::report::formatting::pluralize;
 use crate::state::Notice;
+use crate::units::format;
 
 /// How long the end of the program waits for the files.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -94,7 +95,7 @@ fn save(links: &[Arc<HostLink>]) -> Result<Notice, String> {
         samples += count;
         bytes += recording.len();
     }
-    let (place, size) = (quoted(&directory), recorder::format_bytes(bytes as u64));
+    let (place, size) = (quoted(&directory), format::bytes(bytes as f64));
     let words = format!("saved {} of {}, {size}", pluralize(samples, "sample"), pluralize(hosts, "host"));
     Ok(Notice::new(format!("{words}: stalltop fleet --replay {place}")))
 }

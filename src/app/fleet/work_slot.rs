@@ -19,7 +19,7 @@ pub struct TakenSlot(WorkSlot);
 
 impl WorkSlot {
     /// Waits until no other thread has it. The thread that has it must not wait for a host, a disk or the screen.
-    pub fn take(&self) -> TakenSlot {
+    pub fn acquire(&self) -> TakenSlot {
         let mut taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
         while *taken {
             taken = self.0.freed.wait(taken).unwrap_or_else(PoisonError::into_inner);

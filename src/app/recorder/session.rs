@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{format_bytes, sections};
+use super::sections;
 use crate::app::program::cpu_wait;
 use crate::app::sampling::TimedSample;
 use crate::baseline::Baselines;
@@ -15,6 +15,7 @@ use crate::recording::{
     RecordingError, RecordingProgress, Timestamp,
 };
 use crate::report::formatting::pluralize;
+use crate::units::format;
 
 /// How long the end of a recording waits for the disk, while the next file is being recorded.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(800);
@@ -222,7 +223,7 @@ impl RecordingResult {
         format!(
             "recorded {}{lost}, {} into {}",
             pluralize(progress.samples, "sample"),
-            format_bytes(progress.bytes),
+            format::bytes(progress.bytes as f64),
             self.location()
         )
     }

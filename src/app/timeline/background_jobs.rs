@@ -13,6 +13,7 @@ use crate::baseline::Baselines;
 use crate::recording::{Copier, CopyTotals, FrameBacklog, Location, Meta, RecordingError, Replayer, save_recording};
 use crate::report::formatting::pluralize;
 use crate::state::Notice;
+use crate::units::format;
 
 /// How long the end of the program waits for a file that is being saved.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -97,7 +98,7 @@ impl BackgroundJobs {
                 recorder::with_fallback_directory(&name, |path| save_recording(path, &bytes).map(|()| Location::from(path)));
             JobResult::Notice(match saved {
                 Ok(location) => {
-                    let (samples, size) = (pluralize(samples as u64, "sample"), recorder::format_bytes(bytes.len() as u64));
+                    let (samples, size) = (pluralize(samples as u64, "sample"), format::bytes(bytes.len() as f64));
                     Notice::new(format!("saved {samples}, {size} into {location}"))
                 }
                 Err(error) => Notice::failure(recorder::failure(error).to_string()),
@@ -124,7 +125,7 @@ impl BackgroundJobs {
         self.spawn(JobResult::Notice, move || {
             JobResult::Notice(match copy() {
                 Ok((copied, path)) => {
-                    let (samples, size) = (pluralize(copied.samples, "sample"), recorder::format_bytes(copied.bytes));
+                    let (samples, size) = (pluralize(copied.samples, "sample"), format::bytes(copied.bytes as f64));
                     Notice::new(format!("saved the span: {samples}, {size} into {}", Location::from(path.as_path())))
                 }
                 Err(error) => Notice::failure(recorder::failure(error).to_string()),

@@ -104,7 +104,7 @@ fn required_io(interval: &Interval, holder: &BlockedThread) -> RequiredIo {
         "xfs_log",
         "btrfs_wait_log",
     ];
-    let channel = holder.wchan.as_ref().map(|channel| channel.as_bytes()).unwrap_or_default();
+    let channel = holder.wait.wchan.as_ref().map(|channel| channel.as_bytes()).unwrap_or_default();
     if JOURNALS.iter().any(|prefix| channel.starts_with(prefix.as_bytes())) {
         return RequiredIo::Durability;
     }

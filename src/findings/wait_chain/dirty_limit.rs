@@ -17,7 +17,7 @@ pub const KNOWN_BY: &str = "the wait channel; nr_dirty_threshold of /proc/vmstat
 /// if the group's thread on storage waits for something else.
 pub fn dirty_limit(interval: &Interval, group: &BlockedGroup) -> Option<String> {
     let holder = group.holder.as_ref()?;
-    holder.wchan.as_ref().filter(|channel| channel.as_bytes().starts_with(b"balance_dirty_pages"))?;
+    holder.wait.wchan.as_ref().filter(|channel| channel.as_bytes().starts_with(b"balance_dirty_pages"))?;
     let memory = interval.memory.as_ref();
     let figures = memory.and_then(|memory| Some((memory.dirty_or_writeback?, memory.dirty_throttle?, memory.dirty_limit?)));
     let limit = match figures {

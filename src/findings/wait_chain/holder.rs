@@ -45,7 +45,7 @@ pub fn describe_process_group(group: &GroupId, label: &GroupLabel) -> String {
 
 /// The system call: `in fdatasync`; where none is known `waiting for a page`, or the wait channel.
 pub fn blocked_call(interval: &Interval, holder: &BlockedThread) -> String {
-    let for_a_page = || holder.wchan.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"folio_wait_bit"));
+    let for_a_page = || holder.wait.wchan.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"folio_wait_bit"));
     match syscall_name(interval, holder) {
         Some(call) => format!("in {call}"),
         None if for_a_page() => "waiting for a page".into(),
@@ -55,7 +55,7 @@ pub fn blocked_call(interval: &Interval, holder: &BlockedThread) -> String {
 
 /// System call and wait channel: `in fdatasync (jbd2_log_wait_commit)`
 pub fn wait_location(interval: &Interval, holder: &BlockedThread) -> String {
-    match (syscall_name(interval, holder), &holder.wchan) {
+    match (syscall_name(interval, holder), &holder.wait.wchan) {
         (Some(call), Some(channel)) => format!("in {call} ({})", lossy_name(channel)),
         (Some(call), None) => format!("in {call}"),
         (None, Some(channel)) => format!("in {}", lossy_name(channel)),
@@ -65,7 +65,7 @@ pub fn wait_location(interval: &Interval, holder: &BlockedThread) -> String {
 
 /// The system call that the thread is blocked in, or `a page fault`; `None` if it is unknown.
 pub fn syscall_name(interval: &Interval, thread: &BlockedThread) -> Option<&'static str> {
-    syscall_of(interval, thread.syscall?)
+    syscall_of(interval, thread.wait.syscall?)
 }
 
 /// The name of a system call, or `a page fault`; `None` if it is unknown.
@@ -87,7 +87,7 @@ pub fn describe_halt(halt: Halt) -> &'static str {
 
 /// `worker/4755 in fsync (jbd2_log_wait_commit), one of 9 in turn`
 pub fn describe_holder(interval: &Interval, group: &BlockedGroup, holder: &BlockedThread) -> String {
-    let mut words = format!("{}/{} {}", lossy_name(&holder.comm), holder.task.tid, wait_location(interval, holder));
+    let mut words = format!("{}/{} {}", lossy_name(&holder.wait.comm), holder.wait.task.tid, wait_location(interval, holder));
     match current_wait_seconds(interval, holder).filter(|&length| length >= LONG_WAIT_NS as f64 / 1e9) {
         Some(length) => words.push_str(&format!(", for {}", duration(length))),
         None if f64::from(group.seen_on_storage) >= group.storage + 1.0 => {
@@ -102,14 +102,14 @@ pub fn describe_holder(interval: &Interval, group: &BlockedGroup, holder: &Block
 /// Length of the current wait of a thread; `None` if it is in another wait by now.
 pub fn current_wait_seconds(interval: &Interval, thread: &BlockedThread) -> Option<f64> {
     if let Ok(tasks) = &interval.newer.tasks {
-        let (_, now) = tasks.thread(thread.task)?;
+        let (_, now) = tasks.thread(thread.wait.task)?;
         let same = (now.state == TaskState::Blocked || thread.is_non_block_storage())
-            && now.last_timeslice_ns.is_none_or(|at| at <= thread.blocked_since_ns)
+            && now.last_timeslice_ns.is_none_or(|at| at <= thread.wait.blocked_since_ns)
             // In a lock convoy it may be waiting for the lock again.
-            && now.wait.wchan.as_ref().ok().is_none_or(|channel| thread.wchan.as_ref().is_none_or(|there| there == channel));
+            && now.wait.wchan.as_ref().ok().is_none_or(|channel| thread.wait.wchan.as_ref().is_none_or(|there| there == channel));
         if !same {
             return None;
         }
     }
-    Some(interval.at().boottime_ns.saturating_sub(thread.blocked_since_ns) as f64 / 1e9)
+    Some(interval.at().boottime_ns.saturating_sub(thread.wait.blocked_since_ns) as f64 / 1e9)
 }

@@ -172,9 +172,9 @@ fn waits_for(interval: &Interval, activity: HolderActivity, next: &ChainedHolder
         ChainStep::Lock(_) => return format!("waits for a lock that {} holds", holder_name(interval, &next.thread)),
         ChainStep::Peer { is_pipe } => is_pipe,
     };
-    let process = match interval.process(next.thread.task.pid) {
+    let process = match interval.process(next.thread.wait.task.pid) {
         Some(process) => format!("{} ({})", lossy_name(&process.comm), process.pid),
-        None => format!("process {}", next.thread.task.pid),
+        None => format!("process {}", next.thread.wait.task.pid),
     };
     match (activity, is_pipe) {
         (HolderActivity::FullPipe, _) => format!("waits for room in a pipe that {process} reads"),
@@ -190,7 +190,7 @@ fn end_words(interval: &Interval, last: &ChainedHolder) -> String {
     match (last.step, last.activity) {
         (ChainStep::Peer { .. }, HolderActivity::Running) => runnable_words(interval, &last.thread, "computes", ""),
         (ChainStep::Peer { .. }, HolderActivity::Stopped) => {
-            let halt = interval.process(last.thread.task.pid).and_then(|process| Halt::of_process(process));
+            let halt = interval.process(last.thread.wait.task.pid).and_then(|process| Halt::of_process(process));
             format!("is {}", halt.map_or("stopped", describe_halt))
         }
         (_, activity) => activity_words(interval, &last.thread, activity),
@@ -206,16 +206,16 @@ fn describe_holders(interval: &Interval, holder: &LockHolder) -> String {
 
 /// `worker/4650`, `kernel thread kworker/0:1/50`
 fn holder_name(interval: &Interval, thread: &BlockedThread) -> String {
-    let is_of_kernel = interval.process(thread.task.pid).is_some_and(|process| process.kernel_thread);
+    let is_of_kernel = interval.process(thread.wait.task.pid).is_some_and(|process| process.kernel_thread);
     format!("{}{}", if is_of_kernel { "kernel thread " } else { "" }, thread_name(thread))
 }
 
 /// `worker/4650`
 pub fn thread_name(thread: &BlockedThread) -> String {
-    match thread.comm.as_bytes().is_empty() {
+    match thread.wait.comm.as_bytes().is_empty() {
         // It ended before its name was read.
-        true => format!("thread {}", thread.task.tid),
-        false => format!("{}/{}", lossy_name(&thread.comm), thread.task.tid),
+        true => format!("thread {}", thread.wait.task.tid),
+        false => format!("{}/{}", lossy_name(&thread.wait.comm), thread.wait.task.tid),
     }
 }
 
@@ -232,7 +232,7 @@ fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderA
         HolderActivity::LocalProcess => format!("waits for an answer of a process of this host{}{}", call(), since()),
         HolderActivity::Child => format!("waits for a child process{}{}", call(), since()),
         HolderActivity::FullPipe => {
-            let readers = pipe_readers(interval, thread.task.pid);
+            let readers = pipe_readers(interval, thread.wait.task.pid);
             let by = if readers.is_empty() { String::new() } else { format!(" that {readers}") };
             format!("waits for room in a pipe{by}{}", since())
         }
@@ -251,7 +251,7 @@ const WITH_LOCK: &str = " with the lock held";
 
 /// What a runnable thread does: `computes while it holds the lock`, `waits for a CPU with the lock held`
 fn runnable_words(interval: &Interval, thread: &BlockedThread, runs: &str, with_lock: &str) -> String {
-    match RunnableThread::new(interval, thread.task) {
+    match RunnableThread::new(interval, thread.wait.task) {
         RunnableThread::Runs => runs.to_owned(),
         RunnableThread::WaitsForCpu => format!("waits for a CPU{with_lock}"),
         RunnableThread::Throttled(Throttling { quota_cpus: Some(quota), .. }) => {
@@ -275,7 +275,7 @@ fn pipe_readers(interval: &Interval, writer: u32) -> String {
 
 /// Seconds since the thread last had a CPU, from one second on.
 fn waiting_seconds(interval: &Interval, thread: &BlockedThread) -> Option<f64> {
-    let now = interval.newer.tasks.as_ref().ok()?.thread(thread.task)?.1;
+    let now = interval.newer.tasks.as_ref().ok()?.thread(thread.wait.task)?.1;
     let length_ns = interval.at().boottime_ns.saturating_sub(now.last_timeslice_ns?);
     (length_ns >= LONG_WAIT_NS).then_some(length_ns as f64 / 1e9)
 }

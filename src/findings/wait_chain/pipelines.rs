@@ -1,6 +1,6 @@
 //! Processes that wait in pipes for a slow process (`interval::pipelines`), as a clause of its finding and as links of its chain.
 
-use crate::findings::formatting::{lossy_name, percent, plural};
+use crate::findings::formatting::{lossy_name, percent, plural, singular_or_plural};
 use crate::findings::wait_chain::link::ChainLink;
 use crate::interval::Interval;
 use crate::interval::idle_blocked::BlockedGroup;
@@ -38,7 +38,7 @@ impl Pipeline {
             if waiters.is_empty() {
                 continue;
             }
-            let verb = if waiters.len() == 1 { "waits" } else { "wait" };
+            let verb = singular_or_plural(waiters.len(), "waits", "wait");
             let mut named = waiters.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
             if waiters.len() > MAX_NAMED {
                 named =
@@ -84,5 +84,5 @@ fn label(interval: &Interval, pid: u32) -> String {
 /// The processes that wait in pipes for the process on storage of a group.
 pub fn holder_pipeline(interval: &Interval, group: &BlockedGroup) -> Option<Pipeline> {
     let holder = group.holder.as_ref()?;
-    Some(Pipeline::of_process(interval, holder.task.pid)).filter(|pipeline| !pipeline.is_empty())
+    Some(Pipeline::of_process(interval, holder.wait.task.pid)).filter(|pipeline| !pipeline.is_empty())
 }

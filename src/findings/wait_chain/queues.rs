@@ -1,6 +1,6 @@
 //! First links of a wait chain: the threads that wait for a lock, a pipe or a socket, and how that is known.
 
-use crate::findings::formatting::{count, lossy_name};
+use crate::findings::formatting::{count, lossy_name, plural};
 use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, ReportedWaiters};
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan};
@@ -14,8 +14,7 @@ pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
         _ => reported.lock,
     };
     for queue in group.wait_queues.iter().filter(is_reported).filter(|queue| is_counted_as_blocked(group, queue)) {
-        let verb = if count(queue.threads) == "1" { "waits" } else { "wait" };
-        let what = format!("{} {verb} for {}", count(queue.threads), lock_description(queue));
+        let what = format!("{} for {}", plural(queue.threads, "waits", "wait"), lock_description(queue));
         let (known_by, inferred) = match queue.kind {
             WaitQueueKind::Mutex if is_one_address(queue) => ("the futex call: one address", false),
             WaitQueueKind::Mutex => ("the futex call", false),

@@ -2,7 +2,7 @@
 //! findings and raise none, since the other host may be slow. Many that wait for seconds are the finding `answer-blocked`. Where the other end
 //! is a process of this host that waits for a remote end itself, this is named (`interval::local_servers`).
 
-use crate::findings::formatting::{count, lossy_name, plural};
+use crate::findings::formatting::{lossy_name, plural};
 use crate::findings::wait_chain::holder::syscall_name;
 use crate::findings::wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
 use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;
@@ -36,9 +36,8 @@ pub struct RemoteWait<'a> {
 impl RemoteWait<'_> {
     /// `3 wait for an answer from 10.0.0.5:5432: not counted as blocked`
     pub fn describe(&self) -> String {
-        let verb = if count(self.threads) == "1" { "waits" } else { "wait" };
         let others = if self.is_only_remote { "" } else { " and others" };
-        format!("{} {verb} for an answer from {}{others}: not counted as blocked", count(self.threads), self.remote)
+        format!("{} for an answer from {}{others}: not counted as blocked", plural(self.threads, "waits", "wait"), self.remote)
     }
 }
 
@@ -53,9 +52,9 @@ pub fn server_links(interval: &Interval, servers: &[WaitingServer]) -> Vec<Chain
 
 /// `pgbouncer (77)`
 pub fn server_name(interval: &Interval, server: &WaitingServer) -> String {
-    let pid = server.thread.task.pid;
+    let pid = server.thread.wait.task.pid;
     let process = interval.process(pid).map(|process| lossy_name(&process.comm));
-    format!("{} ({pid})", process.unwrap_or_else(|| lossy_name(&server.thread.comm)))
+    format!("{} ({pid})", process.unwrap_or_else(|| lossy_name(&server.thread.wait.comm)))
 }
 
 /// How it is known that a thread waits for an answer.
@@ -74,10 +73,9 @@ pub fn unix_chains(interval: &Interval) -> Vec<(&GroupId, WaitChain)> {
         let group = interval.newer.waits.groups.get(usize::from(served.group));
         let (Some(threads), Some(group), Some(first)) = (threads, group, served.servers.first()) else { continue };
         let Some(group_label) = group_name(interval, group) else { continue };
-        let verb = if count(threads) == "1" { "waits" } else { "wait" };
         let what = format!(
-            "{} {verb} over a socket for an answer of {}: not counted as blocked",
-            count(threads),
+            "{} over a socket for an answer of {}: not counted as blocked",
+            plural(threads, "waits", "wait"),
             server_name(interval, first)
         );
         let links = std::iter::once(ChainLink::new(what, UNIX_KNOWN_BY)).chain(server_links(interval, &served.servers));

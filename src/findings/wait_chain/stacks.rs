@@ -49,7 +49,7 @@ pub fn holder_line(interval: &Interval, group: &BlockedGroup) -> Option<String> 
     let holder = end_of_chain(group)?;
     let stack = find_stack_of(interval, holder)?;
     let sampled = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(stack.task));
-    let comm = sampled.map_or(&holder.comm, |(_, thread)| &thread.comm);
+    let comm = sampled.map_or(&holder.wait.comm, |(_, thread)| &thread.comm);
     let call = blocked_call(interval, holder);
     let word = if group.behind_lock() >= 0.5 { "holder" } else { "thread" };
     Some(format!("{word}: {}/{} {call}: {}", lossy_name(comm), stack.task.tid, call_line(stack.kernel.as_ref().ok()?)))
@@ -66,13 +66,14 @@ fn find_stack_of<'a>(interval: &'a Interval, thread: &BlockedThread) -> Option<&
     let is_there = |stack: &&ThreadStack| {
         let Ok(text) = &stack.kernel else { return false };
         thread
+            .wait
             .wchan
             .as_ref()
             .is_none_or(|wchan| stack_functions(text).any(|function| without_module(function) == wchan.as_bytes()))
     };
-    let own = find_stack(stacks, thread.task).filter(is_there);
+    let own = find_stack(stacks, thread.wait.task).filter(is_there);
     own.or_else(|| {
-        let group = sample.waits.groups.get(usize::from(thread.group)).filter(|_| thread.wchan.is_some())?;
+        let group = sample.waits.groups.get(usize::from(thread.wait.group)).filter(|_| thread.wait.wchan.is_some())?;
         let is_member =
             |stack: &&ThreadStack| interval.process(stack.task.pid).is_some_and(|process| process.group() == *group);
         stacks.iter().filter(is_there).find(is_member)

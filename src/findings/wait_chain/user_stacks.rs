@@ -73,7 +73,7 @@ pub fn user_holder_line(interval: &Interval, group: &BlockedGroup) -> Option<Str
     let holder = end_of_chain(group)?;
     let stack = find_stack_of(interval, holder)?;
     let sampled = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(stack.task));
-    let comm = sampled.map_or(&holder.comm, |(_, thread)| &thread.comm);
+    let comm = sampled.map_or(&holder.wait.comm, |(_, thread)| &thread.comm);
     let word = if group.behind_lock() >= 0.5 { "holder" } else { "thread" };
     Some(format!("{word}: {}/{}: {}", lossy_name(comm), stack.task.tid, call_line(stack.functions.as_ref().ok()?)?))
 }
@@ -87,7 +87,7 @@ fn find_stack_of<'a>(interval: &'a Interval, thread: &BlockedThread) -> Option<&
         // Without root; that of a thread that has slept for long is not read in each sample.
         None => match tasks.thread(task).and_then(|(_, sampled)| sampled.wait.wchan.as_ref().ok()) {
             Some(there) => there == wchan,
-            None => task == thread.task,
+            None => task == thread.wait.task,
         },
     };
     // It is read a moment after the kernel stacks: the thread may have entered or left the system call in between.
@@ -96,11 +96,11 @@ fn find_stack_of<'a>(interval: &'a Interval, thread: &BlockedThread) -> Option<&
         let Ok(functions) = &stack.functions else { return false };
         let innermost = stack_functions(functions).next().unwrap_or_default();
         let is_in_call = without_module(innermost) == call.as_bytes();
-        is_in_call || thread.wchan.as_ref().is_none_or(|wchan| is_in(stack.task, wchan))
+        is_in_call || thread.wait.wchan.as_ref().is_none_or(|wchan| is_in(stack.task, wchan))
     };
-    let own = find_user_stack(stacks, thread.task).filter(is_there);
+    let own = find_user_stack(stacks, thread.wait.task).filter(is_there);
     own.or_else(|| {
-        let group = sample.waits.groups.get(usize::from(thread.group)).filter(|_| thread.wchan.is_some())?;
+        let group = sample.waits.groups.get(usize::from(thread.wait.group)).filter(|_| thread.wait.wchan.is_some())?;
         let is_member = |stack: &&UserStack| interval.process(stack.task.pid).is_some_and(|process| process.group() == *group);
         stacks.iter().filter(is_there).find(is_member)
     })

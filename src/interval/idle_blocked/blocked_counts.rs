@@ -234,12 +234,14 @@ impl BlockedCounts {
 fn unknown_on_device_shares(newer: &Sample, disks: &[DiskSpan], blocked_threads: &[BlockedThread]) -> Vec<f64> {
     let mut sums = vec![(0.0, 0.0); newer.waits.groups.len()];
     let has_requests = |id: DiskId| disks.iter().any(|disk| disk.id == id && (disk.in_flight > 0 || is_busy(disk)));
-    for thread in blocked_threads.iter().filter(|thread| thread.class == WaitClass::Other && thread.state == TaskState::Blocked)
+    for thread in
+        blocked_threads.iter().filter(|thread| thread.class == WaitClass::Other && thread.wait.state == TaskState::Blocked)
     {
-        let Some((on_device, all)) = sums.get_mut(usize::from(thread.group)) else { continue };
-        let seen = f64::from(thread.seen_count);
+        let Some((on_device, all)) = sums.get_mut(usize::from(thread.wait.group)) else { continue };
+        let seen = f64::from(thread.wait.seen_count);
         *all += seen;
-        *on_device += if is_on_unknown_wait_of_device(thread) && thread.disk.is_some_and(has_requests) { seen } else { 0.0 };
+        *on_device +=
+            if is_on_unknown_wait_of_device(thread) && thread.wait.disk.is_some_and(has_requests) { seen } else { 0.0 };
     }
     sums.into_iter().map(|(on_device, all)| if all > 0.0 { on_device / all } else { 0.0 }).collect()
 }
@@ -247,9 +249,9 @@ fn unknown_on_device_shares(newer: &Sample, disks: &[DiskSpan], blocked_threads:
 /// Whether a thread in D in a function that is not known has a file on a block device.
 pub fn is_on_unknown_wait_of_device(thread: &BlockedThread) -> bool {
     thread.class == WaitClass::Other
-        && thread.state == TaskState::Blocked
-        && thread.disk.is_some()
-        && !thread.wchan.as_ref().is_some_and(|channel| class::is_kernel_delay(channel.as_bytes()))
+        && thread.wait.state == TaskState::Blocked
+        && thread.wait.disk.is_some()
+        && !thread.wait.wchan.as_ref().is_some_and(|channel| class::is_kernel_delay(channel.as_bytes()))
 }
 
 /// No request is smaller: a sector. docs/metrics.md, "Fixed thresholds".

@@ -151,7 +151,7 @@ impl BlockedGroup {
 
 pub(super) fn threads_on_storage(blocked: &[BlockedThread], group: usize) -> impl Iterator<Item = &BlockedThread> {
     let is_on_storage = |thread: &BlockedThread| thread.class == WaitClass::Disk || is_on_unknown_wait_of_device(thread);
-    let there = move |thread: &&BlockedThread| usize::from(thread.group) == group && is_on_storage(thread);
+    let there = move |thread: &&BlockedThread| usize::from(thread.wait.group) == group && is_on_storage(thread);
     blocked.iter().filter(there)
 }
 
@@ -175,12 +175,12 @@ pub(super) fn find_holder(
         && named.is_some_and(|pid| mostly_waits_for_locks(counts, pid));
     let queued = reaches_threshold(group.behind_lock(), 1.0);
     let syncs = |thread: &BlockedThread| {
-        let call = thread.syscall.and_then(|call| Syscall::from_number(host.machine.as_bytes(), call));
+        let call = thread.wait.syscall.and_then(|call| Syscall::from_number(host.machine.as_bytes(), call));
         queued && call.is_some_and(Syscall::is_fsync_family)
     };
     let rank = |thread: &&BlockedThread| {
-        let is_named = Some(thread.task.pid) == named;
-        (is_named && !goes_round, syncs(thread), thread.disk.is_some(), is_named, thread.seen_count)
+        let is_named = Some(thread.wait.task.pid) == named;
+        (is_named && !goes_round, syncs(thread), thread.wait.disk.is_some(), is_named, thread.wait.seen_count)
     };
     threads_on_storage(blocked, index).max_by_key(rank).cloned()
 }
@@ -197,7 +197,7 @@ fn mostly_waits_for_locks(counts: &WaitCounts, pid: u32) -> bool {
 /// The device of the holder's file, or the only busy device, unless the file is on a server or a user-space file system.
 pub(super) fn holder_device(holder: Option<&BlockedThread>, only_busy: Option<DiskId>) -> Option<(DiskId, DeviceEvidence)> {
     match holder {
-        Some(holder) if holder.disk.is_some() => holder.disk.map(|disk| (disk, DeviceEvidence::File)),
+        Some(holder) if holder.wait.disk.is_some() => holder.wait.disk.map(|disk| (disk, DeviceEvidence::File)),
         Some(holder) if holder.is_non_block_storage() => None,
         _ => only_busy.map(|disk| (disk, DeviceEvidence::OnlyBusy)),
     }

@@ -7,12 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nix::time::ClockId;
-
 use super::files::{CgroupLimits, Group, effective_cpus_file};
 use super::parse::{parse_cpu_max, parse_device_limits, parse_io_max, parse_limit};
 use crate::ids::{CgroupId, CgroupVersion, DiskId};
-use crate::kernel::clock::clock_ns;
+use crate::kernel::clock::CpuTimer;
 use crate::kernel::fields::{parse_single_line, parse_single_u64};
 use crate::kernel::mounts::Mount;
 use crate::kernel::root::Root;
@@ -149,7 +147,7 @@ impl Walk {
     pub fn run_for(&mut self, root: &Root, time: Duration) -> bool {
         let mut buffer = Vec::new();
         let begin = Instant::now();
-        let begin_cpu = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let timer = CpuTimer::start();
         while let Some(step) = self.pending.pop() {
             self.visited += 1;
             if self.visited > MAX_GROUPS {
@@ -161,7 +159,7 @@ impl Walk {
                 break;
             }
         }
-        self.cpu_time += Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin_cpu));
+        self.cpu_time += timer.elapsed();
         self.pending.is_empty()
     }
 

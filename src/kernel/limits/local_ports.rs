@@ -9,11 +9,10 @@ use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, Parseable};
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, SOCK_DIAG_BY_FAMILY};
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponseHeader, SocketId, StateFlags};
 use nix::sys::socket::SockProtocol;
-use nix::time::ClockId;
 
 use super::reading::{Extent, MIN_KEPT_SHARE, is_near};
 use crate::ids::cpu_list::parse_cpu_list;
-use crate::kernel::clock::clock_ns;
+use crate::kernel::clock::thread_cpu_ns;
 use crate::kernel::fields::{lines, parse_single_u64, parse_u64, words};
 use crate::kernel::network::{inet_diag, netlink::Netlink};
 use crate::kernel::root::{FileHandle, Root};
@@ -70,9 +69,9 @@ impl LocalPortReader {
         if now_ns < self.next_dump_ns {
             return;
         }
-        let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let begin = thread_cpu_ns();
         self.rows = dump_connections(root, &range).map_or_else(|_| Vec::new(), |found| limits(root, &range, found));
-        let cost_ns = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
+        let cost_ns = thread_cpu_ns().saturating_sub(begin);
         let times = if self.rows.is_empty() { INTERVAL_PER_COST } else { INTERVAL_PER_COST_NEAR };
         self.next_dump_ns = now_ns.saturating_add(cost_ns.saturating_mul(times));
     }

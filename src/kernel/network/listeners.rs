@@ -3,17 +3,17 @@
 pub(super) mod socket_owner;
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, Parseable};
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, SOCK_DIAG_BY_FAMILY};
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponseHeader, SocketId, StateFlags};
 use nix::sys::socket::SockProtocol;
-use nix::time::ClockId;
 
 use super::inet_diag;
 use super::netlink::Netlink;
-use crate::kernel::clock::clock_ns;
+use crate::kernel::clock::CpuTimer;
+use crate::kernel::cost_pacer::CostPacer;
 use crate::kernel::root::Root;
 use crate::sample::network::Listener;
 use crate::sample::{Absent, Reading};
@@ -30,7 +30,7 @@ pub struct ListenerReader {
     requests: Vec<Vec<u8>>,
     /// Reason why the kernel has no tcp_diag. Then no dump is requested again: each request would search for the module.
     unsupported: Option<Absent>,
-    last_dump: Option<(Instant, Duration)>,
+    pacer: CostPacer,
     /// PassiveOpens when all accept queues were empty
     opens_when_empty: Option<u64>,
     owners: SocketOwners,
@@ -46,16 +46,12 @@ impl ListenerReader {
         if !at_once && opened.is_some() && opened == self.opens_when_empty {
             return Ok(Vec::new());
         }
-        let too_soon =
-            self.last_dump.is_some_and(|(at, cost)| now.saturating_duration_since(at) < cost.saturating_mul(INTERVAL_PER_COST));
-        if too_soon && !at_once {
+        if !at_once && !self.pacer.is_due(now) {
             return Err(Absent::NotRead);
         }
-        // CPU time: on a busy machine elapsed time contains the time of others.
-        let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let timer = CpuTimer::start();
         let waiting = self.dump();
-        let cost = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
-        self.last_dump = Some((now, Duration::from_nanos(cost)));
+        self.pacer.schedule_next(now, timer.elapsed(), INTERVAL_PER_COST);
         let waiting = match waiting {
             Ok(waiting) => waiting,
             Err(why) => {
@@ -111,6 +107,7 @@ pub fn parse_listener(kind: u16, payload: &[u8]) -> Option<(u32, Listener)> {
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
 
     use super::*;
 

@@ -3,13 +3,14 @@
 //! open without a lookup: hence only threads that sleep in a call on one of them count (`waiting_connections`).
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::time::ClockId;
 
 use super::remote_hosts::WaitingSocket;
 use super::udp_sockets::parse_address;
-use crate::kernel::clock::clock_ns;
+use crate::kernel::clock::{CpuTimer, clock_ns};
+use crate::kernel::cost_pacer::CostPacer;
 use crate::kernel::fields::{lines, parse_u32, words};
 use crate::kernel::root::Root;
 use crate::sample::network::waiting_connections::ConnectionWait;
@@ -24,7 +25,7 @@ const INTERVAL_PER_COST: u32 = 1000;
 #[derive(Debug)]
 pub struct NameServerSocketReader {
     files: [String; 2],
-    next_read: Option<Instant>,
+    pacer: CostPacer,
     /// Of the last reading, CLOCK_BOOTTIME
     read_ns: u64,
     sockets: Vec<WaitingSocket>,
@@ -43,15 +44,15 @@ impl NameServerSocketReader {
 
     fn for_directory(directory: &str) -> NameServerSocketReader {
         let files = ["udp", "udp6"].map(|name| format!("{directory}/{name}"));
-        NameServerSocketReader { files, next_read: None, read_ns: 0, sockets: Vec::new() }
+        NameServerSocketReader { files, pacer: CostPacer::default(), read_ns: 0, sockets: Vec::new() }
     }
 
     /// Reads the sockets, unless the last reading was expensive and not long ago.
     pub fn sample(&mut self, root: &Root, now: Instant) {
-        if self.next_read.is_some_and(|at| now < at) {
+        if !self.pacer.is_due(now) {
             return;
         }
-        let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let timer = CpuTimer::start();
         self.read_ns = clock_ns(ClockId::CLOCK_BOOTTIME);
         let before = std::mem::take(&mut self.sockets);
         for file in &self.files {
@@ -72,8 +73,7 @@ impl NameServerSocketReader {
             }
         }
         self.sockets.truncate(MAX_SOCKETS);
-        let cost = Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin));
-        self.next_read = Some(now + cost.saturating_mul(INTERVAL_PER_COST));
+        self.pacer.schedule_next(now, timer.elapsed(), INTERVAL_PER_COST);
     }
 
     /// The sockets that were there at two readings: a lookup that is answered ends between them.
@@ -99,6 +99,8 @@ fn parse_connected(text: &[u8]) -> impl Iterator<Item = (u32, SocketAddr, Socket
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const HEADING: &str =

@@ -25,7 +25,8 @@ pub use waiting_sockets::{MAX_WAITING_SOCKETS, WaitingSocket, has_sent_last, may
 use super::inet_diag;
 use super::listeners::socket_owner::SocketOwners;
 use super::netlink::Netlink;
-use crate::kernel::clock::clock_ns;
+use crate::kernel::clock::{clock_ns, thread_cpu_ns};
+use crate::kernel::cost_pacer::CostPacer;
 use crate::kernel::root::Root;
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts};
 use crate::sample::{Absent, Reading};
@@ -50,7 +51,7 @@ pub struct RemoteHostReader {
     requests: Vec<Vec<u8>>,
     /// Reason why the kernel does not support it; then no dump is requested again.
     unsupported: Option<Absent>,
-    next_read: Option<Instant>,
+    pacer: CostPacer,
     connection_table: ConnectionTable,
     socket_queries: SocketQueries,
     route_cache: RouteCache,
@@ -77,29 +78,29 @@ impl RemoteHostReader {
         if let Some(why) = self.unsupported {
             return Err(why);
         }
-        if let (Some(last), Some(until)) = (&self.last, self.next_read)
-            && Instant::now() < until
+        if let Some(last) = &self.last
+            && !self.pacer.is_due(Instant::now())
         {
             return last.clone();
         }
-        let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let begin_ns = thread_cpu_ns();
         let read = self.update_connections(counted);
-        let cost_ns = || clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
         let reading = read.map(|()| self.connection_table.finish_dump(0)).map(|mut hosts| {
             self.route_cache.fill_interfaces(&mut hosts.rows);
-            hosts.scan_cpu_ns = cost_ns();
+            hosts.scan_cpu_ns = thread_cpu_ns().saturating_sub(begin_ns);
             // Seldom, and limited by itself: it must not delay the next scan.
             self.fill_processes(root, &mut hosts.rows);
             hosts
         });
-        let rest = match &reading {
-            Ok(hosts) => Duration::from_nanos(hosts.scan_cpu_ns).saturating_mul(INTERVAL_PER_COST),
-            Err(_) => RETRY_AFTER_FAILURE,
-        };
         if let Err(why @ (Absent::NoSuchFile | Absent::NoPermission | Absent::Unsupported)) = &reading {
             self.unsupported = Some(*why);
         }
-        self.next_read = Some(Instant::now() + rest);
+        match &reading {
+            Ok(hosts) => {
+                self.pacer.schedule_next(Instant::now(), Duration::from_nanos(hosts.scan_cpu_ns), INTERVAL_PER_COST);
+            }
+            Err(_) => self.pacer.postpone_until(Instant::now() + RETRY_AFTER_FAILURE),
+        }
         self.last = Some(reading.clone());
         reading
     }

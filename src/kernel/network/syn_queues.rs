@@ -2,19 +2,19 @@
 //! that has each open. The kernel walks its whole table of connections for it: read only while it counts that a queue is full.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, Parseable};
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, SOCK_DIAG_BY_FAMILY, TCP_LISTEN, TCP_SYN_RECV};
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponseHeader, SocketId, StateFlags};
 use nix::sys::socket::SockProtocol;
-use nix::time::ClockId;
 use rustc_hash::FxHashMap;
 
 use super::inet_diag;
 use super::listeners::socket_owner::SocketOwners;
 use super::netlink::Netlink;
-use crate::kernel::clock::clock_ns;
+use crate::kernel::clock::CpuTimer;
+use crate::kernel::cost_pacer::CostPacer;
 use crate::kernel::root::Root;
 use crate::sample::network::{SynQueue, TcpExt};
 use crate::sample::{Absent, Reading};
@@ -29,7 +29,7 @@ const INTERVAL_PER_COST: u32 = 200;
 #[derive(Debug, Default)]
 pub struct SynQueueReader {
     last_counts: Option<FullCounts>,
-    next_read: Option<Instant>,
+    pacer: CostPacer,
     last: Vec<SynQueue>,
     owners: SocketOwners,
 }
@@ -62,13 +62,12 @@ impl SynQueueReader {
         if last.is_none_or(|last| last == counts) {
             return Err(Absent::NotRead);
         }
-        if self.next_read.is_some_and(|until| Instant::now() < until) {
+        if !self.pacer.is_due(Instant::now()) {
             return Ok(self.last.clone());
         }
-        let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let timer = CpuTimer::start();
         let queues = dump_queues();
-        let cost = Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin));
-        self.next_read = Some(Instant::now() + cost.saturating_mul(INTERVAL_PER_COST));
+        self.pacer.schedule_next(Instant::now(), timer.elapsed(), INTERVAL_PER_COST);
         let mut queues = queues?;
         self.owners.search(root, queues.iter().filter_map(|(inode, _)| *inode));
         for (inode, queue) in &mut queues {

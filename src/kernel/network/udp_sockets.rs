@@ -2,13 +2,13 @@
 //! files have a line for each socket: read only while the kernel counts overflows.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use nix::time::ClockId;
 use rustc_hash::FxHashMap;
 
 use super::listeners::socket_owner::SocketOwners;
-use crate::kernel::clock::clock_ns;
+use crate::kernel::clock::CpuTimer;
+use crate::kernel::cost_pacer::CostPacer;
 use crate::kernel::fields::{lines, parse_hexadecimal, parse_u64, words};
 use crate::kernel::root::Root;
 use crate::sample::network::{Udp, Udp6, UdpSocket};
@@ -25,7 +25,7 @@ const INTERVAL_PER_COST: u32 = 200;
 pub struct UdpSocketReader {
     files: [String; 2],
     last_overflows: Option<[Option<u64>; 2]>,
-    next_read: Option<Instant>,
+    pacer: CostPacer,
     last: Vec<UdpSocket>,
     /// Drops at the last reading, by inode: a socket whose counter has grown drops datagrams now
     drops: FxHashMap<u64, u64>,
@@ -47,7 +47,7 @@ impl UdpSocketReader {
         UdpSocketReader {
             files: ["udp", "udp6"].map(|name| format!("{directory}/{name}")),
             last_overflows: None,
-            next_read: None,
+            pacer: CostPacer::default(),
             last: Vec::new(),
             drops: FxHashMap::default(),
             owners: SocketOwners::default(),
@@ -64,10 +64,10 @@ impl UdpSocketReader {
         if self.last_overflows.replace(now).is_none_or(|last| last == now) {
             return Err(Absent::NotRead);
         }
-        if self.next_read.is_some_and(|until| Instant::now() < until) {
+        if !self.pacer.is_due(Instant::now()) {
             return Ok(self.last.clone());
         }
-        let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let timer = CpuTimer::start();
         let mut sockets = Vec::new();
         for file in &self.files {
             // A kernel without IPv6 has no udp6.
@@ -79,8 +79,7 @@ impl UdpSocketReader {
         for socket in &mut sockets {
             socket.owner = u32::try_from(socket.inode).ok().and_then(|inode| self.owners.owner(inode));
         }
-        let cost = Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin));
-        self.next_read = Some(Instant::now() + cost.saturating_mul(INTERVAL_PER_COST));
+        self.pacer.schedule_next(Instant::now(), timer.elapsed(), INTERVAL_PER_COST);
         self.last.clone_from(&sockets);
         Ok(sockets)
     }

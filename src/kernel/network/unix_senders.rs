@@ -8,14 +8,14 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::time::ClockId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::listeners::socket_owner::SocketOwners;
 use super::namespaces::NamespaceReader;
 use super::sleeping_threads::{SleepingThreads, search_threads};
 use crate::ids::ProcessId;
-use crate::kernel::clock::clock_ns;
+use crate::kernel::clock::CpuTimer;
+use crate::kernel::cost_pacer::CostPacer;
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
 use crate::kernel::waits::unix_sockets::{FullSocket, dump_full_sockets, dump_names, open_unix_diag};
@@ -47,8 +47,9 @@ struct FullSince {
 /// Keeps what it found until the next dump.
 #[derive(Debug, Default)]
 pub struct UnixSenderReader {
-    next_dump: Option<Instant>,
-    last_dump: Option<(Instant, Duration)>,
+    pacer: CostPacer,
+    /// While no socket is full: the next dump without a thread that was seen in such a wait
+    idle_until: Option<Instant>,
     full: FxHashMap<u32, FullSince>,
     owners: SocketOwners,
     rows: Vec<UnixSenders>,
@@ -74,7 +75,7 @@ impl UnixSenderReader {
         if !self.is_due(waits) {
             return Ok(self.rows.clone());
         }
-        let begin = (Instant::now(), clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID));
+        let (begin, timer) = (Instant::now(), CpuTimer::start());
         let mut sockets = open_unix_diag();
         let own = sockets.as_mut().map_err(|why| *why).and_then(dump_full_sockets);
         let inside = namespaces.unix_sockets().filter_map(|socket| dump_full_sockets(socket).ok());
@@ -82,23 +83,22 @@ impl UnixSenderReader {
         let waiting = self.update_full(dumped.as_deref().unwrap_or_default(), now_ns);
         self.rows =
             if waiting.is_empty() { Vec::new() } else { self.search(&waiting, root, files, machine, tasks, namespaces) };
-        let cost = Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin.1));
-        self.last_dump = Some((begin.0, cost));
+        let cost = timer.elapsed();
+        self.pacer.schedule_next(begin, cost, INTERVAL_PER_COST);
         let idle = cost.saturating_mul(IDLE_INTERVAL_PER_COST).clamp(MIN_IDLE_INTERVAL, MAX_IDLE_INTERVAL);
         // A full socket whose sender does something else meanwhile is no reason to look often.
         let is_idle = self.full.is_empty() || (!waiting.is_empty() && self.rows.is_empty());
-        let rest = if is_idle { idle } else { cost.saturating_mul(INTERVAL_PER_COST) };
-        self.next_dump = Some(begin.0 + rest);
+        self.idle_until = is_idle.then(|| begin + idle);
         dumped.map(|_| self.rows.clone())
     }
 
     fn is_due(&self, waits: &Waits) -> bool {
         let now = Instant::now();
-        if self.next_dump.is_none_or(|at| now >= at) {
-            return true;
+        let was_seen = || waits.observed.iter().any(|wait| wait.wchan.as_ref().is_some_and(is_unix_send));
+        match self.idle_until {
+            Some(until) => now >= until || (self.pacer.is_due(now) && was_seen()),
+            None => self.pacer.is_due(now),
         }
-        let may_soon = self.last_dump.is_none_or(|(at, cost)| now >= at + cost.saturating_mul(INTERVAL_PER_COST));
-        may_soon && waits.observed.iter().any(|wait| wait.wchan.as_ref().is_some_and(is_unix_send))
     }
 
     /// Updates since when each socket is full. Returns those that have been full for `MIN_FULL_NS`.

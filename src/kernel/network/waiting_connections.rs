@@ -4,16 +4,16 @@
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use nix::time::ClockId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::listeners::socket_owner::SocketOwners;
 use super::remote_hosts::{ConnectionTable, MAX_WAITING_SOCKETS, WaitingSocket};
 use super::sleeping_threads::{SleepingThreads, ThreadsBySocket, search_threads};
 use crate::ids::ProcessId;
-use crate::kernel::clock::clock_ns;
+use crate::kernel::clock::CpuTimer;
+use crate::kernel::cost_pacer::CostPacer;
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
 use crate::kernel::waits::tcp_files::read_listening_ports;
@@ -43,7 +43,7 @@ pub struct WaitingConnectionReader {
     /// Sockets on which no thread slept when the threads that wait for the answer were searched for, with the time of the request: an
     /// event loop has many of them for hours
     unattended: FxHashMap<u32, u64>,
-    next_search: Option<Instant>,
+    pacer: CostPacer,
 }
 
 impl WaitingConnectionReader {
@@ -67,8 +67,8 @@ impl WaitingConnectionReader {
         let receiver = |socket: &WaitingSocket| {
             tables.iter().find_map(|table| table.receivers().get(&(socket.remote, socket.local)).copied())
         };
-        if self.next_search.is_none_or(|at| Instant::now() >= at) {
-            let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        if self.pacer.is_due(Instant::now()) {
+            let timer = CpuTimer::start();
             let ends =
                 sockets.iter().copied().flat_map(|socket| [Some(socket.inode), receiver(socket).map(|(inode, _)| inode)]);
             self.owners.search_now(root, ends.flatten().filter(|&inode| inode != 0));
@@ -76,8 +76,7 @@ impl WaitingConnectionReader {
             self.threads = search_threads(&self.owners, inodes, root, files, machine);
             self.update_listening_ports(&sockets, root);
             self.update_unattended(&sockets);
-            let cost = Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin));
-            self.next_search = Some(Instant::now() + cost.saturating_mul(INTERVAL_PER_COST));
+            self.pacer.schedule_next(Instant::now(), timer.elapsed(), INTERVAL_PER_COST);
         }
         let mut rows: FxHashMap<RowKey, WaitingConnections> = FxHashMap::default();
         let mut polling: FxHashMap<RowKey, FxHashSet<u32>> = FxHashMap::default();

@@ -13,12 +13,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::code_files::CodeFiles;
 use super::process_memory::{ProcessMemory, Registers, StackMemory, read_registers};
 use super::process_space::ProcessSpace;
-use super::table_loader::{TableLoader, cpu_ns};
+use super::table_loader::TableLoader;
 use super::touched_place::{Place, TouchedPlace};
 use super::unwind::unwind;
 use crate::ids::TaskId;
+use crate::kernel::clock::{clock_ns, thread_cpu_ns};
 use crate::kernel::root::{Root, absent_from_io_error};
-use crate::kernel::scan::read_clock_ns;
 use crate::kernel::stacks::USER_STACK_THREAD;
 use crate::kernel::sys;
 use crate::kernel::waits::budget::CpuBudget;
@@ -218,7 +218,7 @@ impl StackUnwinder {
 
     /// The stacks as far as the budget goes.
     fn read_all(&mut self, wanted: &[WantedStack]) -> Vec<AnsweredStack> {
-        let now_ns = read_clock_ns(ClockId::CLOCK_MONOTONIC).unwrap_or(0);
+        let now_ns = clock_ns(ClockId::CLOCK_MONOTONIC);
         let available_ns = self.budget.available_ns(now_ns);
         let once_available_ns = self.once_budget.available_ns(now_ns);
         let (mut answers, mut cost_ns, mut all_once_ns) = (Vec::new(), 0, 0);
@@ -229,12 +229,12 @@ impl StackUnwinder {
             if self.spaces.len() >= MAX_PROCESSES {
                 self.spaces.clear();
             }
-            let (begin_ns, mut once_ns) = (cpu_ns(), 0);
+            let (begin_ns, mut once_ns) = (thread_cpu_ns(), 0);
             let may_read_files = all_once_ns < once_available_ns;
             // The files of programs are parsed by other crates: what makes one of them panic costs this stack; in a released binary,
             // which does not unwind, this thread, which is given up like one that is blocked.
             let read = catch_unwind(AssertUnwindSafe(|| self.read_stack(wanted.task, may_read_files, &mut once_ns)));
-            cost_ns += cpu_ns().saturating_sub(begin_ns).saturating_sub(once_ns);
+            cost_ns += thread_cpu_ns().saturating_sub(begin_ns).saturating_sub(once_ns);
             all_once_ns += once_ns;
             let functions = read.unwrap_or_else(|_| {
                 self.spaces.clear();
@@ -269,9 +269,9 @@ impl StackUnwinder {
         let mut space = match self.spaces.remove(&task.pid).filter(|_| known) {
             Some(space) => space,
             None => {
-                let before_ns = cpu_ns();
+                let before_ns = thread_cpu_ns();
                 let read = ProcessSpace::read(root, task.pid, &mut self.buffer);
-                *once_ns += cpu_ns().saturating_sub(before_ns);
+                *once_ns += thread_cpu_ns().saturating_sub(before_ns);
                 let space = read?;
                 TableLoader::new(&mut self.files, &mut self.spaces, &mut self.buffer, may_read_files).make_room(&space);
                 space
@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     /// Nothing here takes so long unless it hangs.
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const TIMEOUT: Duration = Duration::from_secs(60);
 
     /// A tree in which a reading of the thread of each of these processes blocks until it is unblocked.
     struct BlockedTree {
@@ -387,7 +387,7 @@ mod tests {
         loop {
             match poll() {
                 Some(result) => return result,
-                None => assert!(begin.elapsed() < PATIENCE),
+                None => assert!(begin.elapsed() < TIMEOUT),
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(answers.iter().map(|answer| answer.task.pid).collect::<Vec<_>>(), [1]);
         // It is asked again, long after.
         assert_eq!(reader.request(wanted(2), asked_at + 10 * ANSWER_TIMEOUT), Ok(()));
-        assert_eq!(reader.receive(PATIENCE).len(), 1);
+        assert_eq!(reader.receive(TIMEOUT).len(), 1);
     }
 
     #[test]
@@ -419,7 +419,7 @@ mod tests {
             assert!(reader.receive(Duration::MAX).is_empty(), "the thread still works on the first request");
         }
         assert_eq!(reader.request(wanted(2), now), Ok(()));
-        assert_eq!(reader.receive(PATIENCE).iter().map(|answer| answer.task.pid).collect::<Vec<_>>(), [2], "by another thread");
+        assert_eq!(reader.receive(TIMEOUT).iter().map(|answer| answer.task.pid).collect::<Vec<_>>(), [2], "by another thread");
         tree.unblock();
     }
 

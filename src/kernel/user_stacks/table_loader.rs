@@ -1,22 +1,16 @@
 //! Reads what is missing while a stack is unwound: tables of files, and mappings that were added. All that is kept of processes and files
 //! has one limit of memory; other processes are forgotten first.
 
-use nix::time::ClockId;
 use rustc_hash::FxHashMap;
 
 use super::code_files::CodeFiles;
 use super::process_space::ProcessSpace;
-use crate::kernel::scan::read_clock_ns;
+use crate::kernel::clock::thread_cpu_ns;
 
 /// Kept in memory: tables, functions, mappings and names, those of perf maps included.
 pub const MAX_BYTES: usize = 64 << 20;
 /// Files whose tables are kept
 const MAX_FILES: usize = 256;
-
-/// The CPU time of this thread.
-pub fn cpu_ns() -> u64 {
-    read_clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
-}
 
 pub struct TableLoader<'a> {
     files: &'a mut CodeFiles,
@@ -47,20 +41,20 @@ impl<'a> TableLoader<'a> {
             self.is_incomplete = true;
             return;
         }
-        let before_ns = cpu_ns();
+        let before_ns = thread_cpu_ns();
         space.load(self.files, address);
         if !self.make_room(space) {
             space.refuse(address);
             self.files.forget_unused();
         }
-        self.once_ns += cpu_ns().saturating_sub(before_ns);
+        self.once_ns += thread_cpu_ns().saturating_sub(before_ns);
     }
 
     /// Reads the mappings again, if that was not done a short time ago. Whether they changed.
     pub fn refresh(&mut self, space: &mut ProcessSpace) -> bool {
-        let before_ns = cpu_ns();
+        let before_ns = thread_cpu_ns();
         let has_changed = self.may_read && space.refresh(self.files.root(), self.buffer);
-        self.once_ns += cpu_ns().saturating_sub(before_ns);
+        self.once_ns += thread_cpu_ns().saturating_sub(before_ns);
         has_changed
     }
 
@@ -72,7 +66,7 @@ impl<'a> TableLoader<'a> {
                 self.load(space, address);
             }
         }
-        let before_ns = cpu_ns();
+        let before_ns = thread_cpu_ns();
         let mut text = String::new();
         for &address in addresses {
             text.push_str(&space.name(self.files.root(), address, self.may_read));
@@ -81,7 +75,7 @@ impl<'a> TableLoader<'a> {
         if !self.make_room(space) {
             space.forget_names();
         }
-        self.once_ns += cpu_ns().saturating_sub(before_ns);
+        self.once_ns += thread_cpu_ns().saturating_sub(before_ns);
         text
     }
 

@@ -4,24 +4,23 @@
 use std::collections::BTreeMap;
 
 use super::holder_wait::read_holder_wait;
+use super::remote_waits::MIN_EXAMINED_SHARE;
 use crate::ids::TaskId;
 use crate::kernel::task::files::TaskFiles;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedWait, Waits, class};
 
 /// Threads of a group in sockets from which some stand for it.
-const MIN_WAITERS: usize = 4;
+const MIN_SOCKET_WAITERS: usize = 4;
 /// Groups examined an interval, and threads of each: all of these must wait for one process.
 const MAX_GROUPS: usize = 4;
 const MAX_THREADS: usize = 2;
-/// Share of the sub-samples that must have seen a thread there. A limit on cost, not a judgement.
-const MIN_EXAMINED_SHARE: f64 = 0.5;
 
 /// What these threads do now.
 pub(super) fn group_waiters(waits: &Waits, files: &mut TaskFiles) -> Vec<BlockedWait> {
     let mut found = Vec::new();
     for (group, threads) in
-        waiting_threads(waits).into_iter().filter(|(_, threads)| threads.len() >= MIN_WAITERS).take(MAX_GROUPS)
+        waiting_threads(waits).into_iter().filter(|(_, threads)| threads.len() >= MIN_SOCKET_WAITERS).take(MAX_GROUPS)
     {
         let now = threads.into_iter().take(MAX_THREADS).filter_map(|task| read_holder_wait(files, task.pid, task.tid, group));
         found.extend(now);

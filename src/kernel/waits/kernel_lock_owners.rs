@@ -4,13 +4,12 @@
 use std::cmp::Reverse;
 use std::path::PathBuf;
 
-use nix::time::ClockId;
 use rustc_hash::FxHashMap;
 
 use super::holder_wait::{is_same_wait, read_holder_wait};
+use crate::kernel::clock::thread_cpu_ns;
 use crate::kernel::probe::on_demand::OnDemandProbe;
 use crate::kernel::probe::{LockKind, LockRow, TaskIterator};
-use crate::kernel::scan::read_clock_ns;
 use crate::kernel::task;
 use crate::kernel::task::files::TaskFiles;
 use crate::sample::task::TaskState;
@@ -92,12 +91,12 @@ impl KernelLockOwners {
         if self.waiters.is_empty() || now_ns < self.next_reading_ns {
             return;
         }
-        let begin = cpu_time_ns();
+        let begin = thread_cpu_ns();
         if let Ok(rows) = iterator.read_locks() {
             self.readings = self.readings.saturating_add(1);
             self.record_reading(files, &rows, (sub_sample, now_ns));
         }
-        let cost_ns = cpu_time_ns().saturating_sub(begin);
+        let cost_ns = thread_cpu_ns().saturating_sub(begin);
         self.next_reading_ns = now_ns.saturating_add(cost_ns.saturating_mul(INTERVAL_PER_TIME));
     }
 
@@ -237,8 +236,4 @@ fn owner_field(row: &LockRow) -> OwnerField {
         LockKind::RwSemaphore if row.owner_is_reader => OwnerField::KernelReader,
         LockKind::RwSemaphore => OwnerField::KernelWriter,
     }
-}
-
-fn cpu_time_ns() -> u64 {
-    read_clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }

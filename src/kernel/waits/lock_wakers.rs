@@ -31,7 +31,7 @@ use crate::sample::waits::{BlockedWait, OwnerField, Syscall, WakerChecks};
 use crate::units::{Counter, SmallSort};
 
 /// Threads that wait at one address from which a queue is watched.
-const MIN_WAITERS: usize = 4;
+const MIN_MUTEX_WAITERS: usize = 4;
 /// It is watched when it has stood for so long.
 const STANDING_NS: u64 = 1_000_000_000;
 /// No thread, or only one, has waited there for so long: it is not watched any longer.
@@ -76,7 +76,7 @@ struct Queue {
 /// An address at which threads have waited for a while.
 #[derive(Debug, Default)]
 struct QueueHistory {
-    /// CLOCK_BOOTTIME when `MIN_WAITERS` threads were first seen there
+    /// CLOCK_BOOTTIME when `MIN_MUTEX_WAITERS` threads were first seen there
     since_ns: Option<u64>,
     /// CLOCK_BOOTTIME when a holder of another such mutex was last seen to wait there
     chained_at_ns: Option<u64>,
@@ -198,7 +198,7 @@ impl LockWakers {
 
     fn update_queues(&mut self, now_ns: u64) {
         for (&place, queue) in &self.queues {
-            if queue.tids.len() >= MIN_WAITERS {
+            if queue.tids.len() >= MIN_MUTEX_WAITERS {
                 self.histories.entry(place).or_default().since_ns.get_or_insert(now_ns);
             }
             let Some(history) = self.histories.get_mut(&place) else { continue };

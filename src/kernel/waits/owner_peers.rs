@@ -11,7 +11,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::time::ClockId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::asked_connections::{is_of_lock_owner, read_asked_connections};
@@ -22,7 +21,8 @@ use super::peer_waits::peer_waits;
 use super::remote_waits::{has_few_sockets, tcp_sockets_over};
 use super::unix_sockets::{dump_stream_peers, open_unix_diag};
 use crate::ids::{ProcessId, TaskId};
-use crate::kernel::clock::clock_ns;
+use crate::kernel::clock::CpuTimer;
+use crate::kernel::cost_pacer::CostPacer;
 use crate::kernel::fields::parse_u32;
 use crate::kernel::network::netlink::Netlink;
 use crate::kernel::network::remote_hosts::Connection;
@@ -59,9 +59,9 @@ type PeerProcess<'t> = (&'t Arc<Process>, u16, FxHashSet<Endpoint>);
 #[derive(Debug, Default)]
 pub struct OwnerPeerReader {
     known: FxHashMap<AwaitedEnd, KnownPeer>,
-    next_search: Option<Instant>,
-    /// Groups whose threads wait in sockets are followed again from then on
-    next_groups: Option<Instant>,
+    search_pacer: CostPacer,
+    /// Of groups whose threads wait in sockets
+    group_pacer: CostPacer,
 }
 
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl OwnerPeerReader {
             false => read_asked_connections(waits, in_loops.into_iter(), is_of_lock_owner, (root, machine), files, namespaces),
         };
         let begin = Instant::now();
-        if self.next_groups.is_none_or(|at| begin >= at) {
+        if self.group_pacer.is_due(begin) {
             for waiter in group_waiters(waits, files) {
                 if !owners.iter().any(|owner| owner.task == waiter.task) {
                     owners.push(waiter);
@@ -141,7 +141,7 @@ impl OwnerPeerReader {
                 break;
             }
         }
-        self.next_groups = Some(begin + begin.elapsed().saturating_mul(INTERVAL_PER_COST));
+        self.group_pacer.schedule_next(begin, begin.elapsed(), INTERVAL_PER_COST);
         waits.owner_peers.small_sort_by_key(|peer| peer.owner);
         waits.peer_waits.small_sort_by_key(|wait| wait.task);
     }
@@ -185,10 +185,10 @@ impl OwnerPeerReader {
         self.known.retain(|_, known| known.found_at.elapsed() < CACHE_TTL);
         let unknown: FxHashSet<AwaitedEnd> = awaited.filter(|end| !self.known.contains_key(end)).collect();
         let begin = Instant::now();
-        if unknown.is_empty() || self.next_search.is_some_and(|at| begin < at) {
+        if unknown.is_empty() || !self.search_pacer.is_due(begin) {
             return;
         }
-        let cpu_ns = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let timer = CpuTimer::start();
         let mut sockets: BTreeMap<Option<u64>, Vec<(u32, u32)>> = BTreeMap::new();
         for &(pid, end) in unknown.iter().filter(|_| root.is_host()) {
             if let Endpoint::Socket(inode) = end {
@@ -228,8 +228,7 @@ impl OwnerPeerReader {
             });
             self.known.insert((pid, end), KnownPeer { found_at: begin, peer: found });
         }
-        let cost = Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(cpu_ns));
-        self.next_search = Some(begin + cost.saturating_mul(INTERVAL_PER_COST));
+        self.search_pacer.schedule_next(begin, timer.elapsed(), INTERVAL_PER_COST);
     }
 }
 

@@ -36,7 +36,7 @@ const MAX_OWNERS: usize = 8;
 const MAX_SOCKETS: u64 = 2000;
 /// Only threads that were seen asleep in a socket in this share of the sub-samples are examined. A limit on cost, not a judgement: a dump
 /// for each thread that slept for a moment would cost more than all else.
-const MIN_EXAMINED_SHARE: f64 = 0.5;
+pub(super) const MIN_EXAMINED_SHARE: f64 = 0.5;
 
 /// Adds the threads that were asleep in a socket with the connection that they receive from.
 pub(super) fn read_connections(waits: &mut Waits, threads: &[IpcThread], root: &Root, files: &mut TaskFiles, machine: &[u8]) {

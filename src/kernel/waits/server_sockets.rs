@@ -36,7 +36,7 @@ const MAX_SERVER_SOCKETS: usize = 1024;
 const MAX_READ_FIRST: usize = 64;
 /// A process is examined if its threads were seen blocked, or runnable in a throttled cgroup, in this share of the sub-samples. A limit
 /// on cost, not a judgement.
-const MIN_EXAMINED_SHARE: f64 = 0.4;
+const MIN_BLOCKED_SHARE: f64 = 0.4;
 
 /// A process that may have unserved sockets.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +126,7 @@ fn blocked_processes(waits: &Waits, throttled: Option<(&Tasks, &[&CgroupId])>, m
             *seen_count = seen_count.saturating_add(u32::from(row.seen_count));
         }
     }
-    let least = (waits.sub_samples.len() as f64 * MIN_EXAMINED_SHARE).max(1.0);
+    let least = (waits.sub_samples.len() as f64 * MIN_BLOCKED_SHARE).max(1.0);
     let mut list = most_seen(&processes, least);
     if let Some((tasks, cgroups)) = throttled {
         for row in &waits.threads {

@@ -17,7 +17,7 @@ pub const MAX_FREE_ROWS: usize = 4096;
 /// Appends a column. `needs_bits`: its rows must not take less than a bit each.
 pub fn write_column(out: &mut Vec<u8>, gap: usize, values: &[u64], needs_bits: bool) {
     let plain: usize = values.iter().map(|&value| varint_length(zigzag(value))).sum();
-    let packing = Packing::of(values, needs_bits);
+    let packing = Packing::new(values, needs_bits);
     if packing.length(values.len()) >= plain {
         put_varint(out, (gap as u64) << 1 | PLAIN);
         values.iter().for_each(|&value| put_varint(out, zigzag(value)));
@@ -111,7 +111,7 @@ struct Packing {
 }
 
 impl Packing {
-    fn of(values: &[u64], needs_bits: bool) -> Packing {
+    fn new(values: &[u64], needs_bits: bool) -> Packing {
         let signed = || values.iter().map(|value| value.cast_signed());
         let least = signed().min().unwrap_or_default().cast_unsigned();
         let most = signed().max().unwrap_or_default().cast_unsigned();

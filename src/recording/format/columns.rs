@@ -4,7 +4,7 @@
 //! A new field is appended to the list and takes columns that older recordings leave 0. No field is ever moved or removed: the
 //! number after the type is how many columns the struct reserves, those for later fields included.
 //!
-//! `take` is inlined down to the single columns, so that a row is checked for its width once and not once a field: a quarter less
+//! `read` is inlined down to the single columns, so that a row is checked for its width once and not once a field: a quarter less
 //! CPU time of decoding a sample (2,000 processes, 20 busy).
 
 use super::names::{Interner, Names};
@@ -18,10 +18,10 @@ pub trait Columns: Sized {
     const WIDTH: usize;
 
     /// Fills `row`, which is `WIDTH` zeros.
-    fn put(&self, row: &mut [u64], names: &mut Interner);
+    fn write(&self, row: &mut [u64], names: &mut Interner);
 
     /// Reads the value back from `WIDTH` columns.
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed>;
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed>;
 
     /// Appends the columns of each part, the first of which is column `at`. For docs/recording-format.md and its test.
     #[cfg(test)]
@@ -45,21 +45,21 @@ macro_rules! columns {
         impl $crate::recording::format::columns::Columns for $type {
             const WIDTH: usize = $room;
 
-            fn put(&self, row: &mut [u64], names: &mut $crate::recording::format::names::Interner) {
+            fn write(&self, row: &mut [u64], names: &mut $crate::recording::format::names::Interner) {
                 let mut rest = row;
-                $( rest = $crate::recording::format::columns::put_first(&self.$field, rest, names); )*
+                $( rest = $crate::recording::format::columns::write_first(&self.$field, rest, names); )*
                 let _ = rest;
             }
 
             #[inline]
-            fn take(
+            fn read(
                 row: &[u64],
                 names: &$crate::recording::format::names::Names<'_>,
             ) -> Result<Self, $crate::recording::format::wire::Malformed> {
                 let row: &[u64; $room] = row.first_chunk().ok_or($crate::recording::format::columns::TOO_NARROW)?;
                 let mut rest = row.as_slice();
                 let value = Self {
-                    $( $field: $crate::recording::format::columns::take_first(&mut rest, names)?, )*
+                    $( $field: $crate::recording::format::columns::read_first(&mut rest, names)?, )*
                     $( $( $absent: $value, )* )?
                 };
                 let _ = rest;
@@ -80,20 +80,20 @@ macro_rules! columns {
 pub(super) use columns;
 
 /// Writes a field into the first columns of `row`; returns the columns after it.
-pub fn put_first<'r, T: Columns>(value: &T, row: &'r mut [u64], names: &mut Interner) -> &'r mut [u64] {
+pub fn write_first<'r, T: Columns>(value: &T, row: &'r mut [u64], names: &mut Interner) -> &'r mut [u64] {
     let (room, rest) = row.split_at_mut_checked(T::WIDTH).unwrap_or_default();
     if room.len() == T::WIDTH {
-        value.put(room, names);
+        value.write(room, names);
     }
     rest
 }
 
 /// Reads a field from the first columns of `row`, which is the columns after it afterwards.
 #[inline(always)]
-pub fn take_first<T: Columns>(row: &mut &[u64], names: &Names<'_>) -> Result<T, Malformed> {
+pub fn read_first<T: Columns>(row: &mut &[u64], names: &Names<'_>) -> Result<T, Malformed> {
     let (own, rest) = row.split_at_checked(T::WIDTH).ok_or(TOO_NARROW)?;
     *row = rest;
-    T::take(own, names)
+    T::read(own, names)
 }
 
 #[cfg(test)]
@@ -104,16 +104,16 @@ pub fn describe_field<S, T: Columns>(_: impl Fn(&S) -> &T, path: &str, field: &s
 }
 
 /// Writes a value from column `at` on.
-pub fn put_at<T: Columns>(value: &T, row: &mut [u64], at: usize, names: &mut Interner) {
+pub fn write_at<T: Columns>(value: &T, row: &mut [u64], at: usize, names: &mut Interner) {
     if let Some(room) = row.get_mut(at..at + T::WIDTH) {
-        value.put(room, names);
+        value.write(room, names);
     }
 }
 
 /// Reads a value from column `at` on.
 #[inline(always)]
-pub fn take_at<T: Columns>(row: &[u64], at: usize, names: &Names<'_>) -> Result<T, Malformed> {
-    T::take(row.get(at..at + T::WIDTH).ok_or(TOO_NARROW)?, names)
+pub fn read_at<T: Columns>(row: &[u64], at: usize, names: &Names<'_>) -> Result<T, Malformed> {
+    T::read(row.get(at..at + T::WIDTH).ok_or(TOO_NARROW)?, names)
 }
 
 pub const TOO_NARROW: Malformed = Malformed("a row is too narrow");
@@ -130,19 +130,19 @@ fn set(row: &mut [u64], at: usize, value: u64) {
 }
 
 macro_rules! one_cell {
-    ($($type:ty: $put:expr, $take:expr;)*) => {
+    ($($type:ty: $write:expr, $read:expr;)*) => {
         $(impl Columns for $type {
             const WIDTH: usize = 1;
 
-            fn put(&self, row: &mut [u64], _: &mut Interner) {
-                let put: fn(&$type) -> u64 = $put;
-                set(row, 0, put(self));
+            fn write(&self, row: &mut [u64], _: &mut Interner) {
+                let write: fn(&$type) -> u64 = $write;
+                set(row, 0, write(self));
             }
 
             #[inline(always)]
-            fn take(row: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
-                let take: fn(u64) -> Option<$type> = $take;
-                take(first(row)).ok_or(Malformed("a value is out of its range"))
+            fn read(row: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
+                let read: fn(u64) -> Option<$type> = $read;
+                read(first(row)).ok_or(Malformed("a value is out of its range"))
             }
         })*
     };
@@ -162,12 +162,12 @@ one_cell! {
 impl Columns for Name {
     const WIDTH: usize = 1;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         set(row, 0, names.name(self));
     }
 
     #[inline(always)]
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
         names.name(first(row)).cloned()
     }
 }
@@ -176,16 +176,16 @@ impl Columns for Name {
 impl<T: Columns> Columns for Option<T> {
     const WIDTH: usize = 1 + T::WIDTH;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         if let Some(value) = self {
             set(row, 0, 1);
-            put_at(value, row, 1, names);
+            write_at(value, row, 1, names);
         }
     }
 
     #[inline(always)]
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        if first(row) == 0 { Ok(None) } else { take_at(row, 1, names).map(Some) }
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        if first(row) == 0 { Ok(None) } else { read_at(row, 1, names).map(Some) }
     }
 
     #[cfg(test)]
@@ -199,9 +199,9 @@ impl<T: Columns> Columns for Option<T> {
 impl<T> Columns for Vec<T> {
     const WIDTH: usize = 0;
 
-    fn put(&self, _: &mut [u64], _: &mut Interner) {}
+    fn write(&self, _: &mut [u64], _: &mut Interner) {}
 
-    fn take(_: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
+    fn read(_: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
         Ok(Vec::new())
     }
 
@@ -213,22 +213,22 @@ impl<T> Columns for Vec<T> {
 impl<T: Columns> Columns for Reading<T> {
     const WIDTH: usize = 1 + if T::WIDTH > 1 { T::WIDTH } else { 1 };
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         match self {
             Ok(value) => {
                 set(row, 0, 1);
-                put_at(value, row, 1, names);
+                write_at(value, row, 1, names);
             }
-            Err(why) => why.put(row, names),
+            Err(why) => why.write(row, names),
         }
     }
 
     #[inline(always)]
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
         if first(row) == 1 {
-            return take_at(row, 1, names).map(Ok);
+            return read_at(row, 1, names).map(Ok);
         }
-        Absent::take(row, names).map(Err)
+        Absent::read(row, names).map(Err)
     }
 
     #[cfg(test)]
@@ -242,13 +242,13 @@ impl<T: Columns> Columns for Reading<T> {
 impl Columns for Absent {
     const WIDTH: usize = 2;
 
-    fn put(&self, row: &mut [u64], _: &mut Interner) {
+    fn write(&self, row: &mut [u64], _: &mut Interner) {
         let (code, errno) = absent_code(*self);
         set(row, 0, code);
         set(row, 1, zigzag(i64::from(errno).cast_unsigned()));
     }
 
-    fn take(row: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
+    fn read(row: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
         let errno = unzigzag(row.get(1).copied().unwrap_or_default()).cast_signed();
         Ok(absent_from_code(first(row), i32::try_from(errno).map_err(|_| Malformed("an errno is out of its range"))?))
     }
@@ -287,14 +287,14 @@ pub fn absent_from_code(code: u64, errno: i32) -> Absent {
 impl<T: Columns, const N: usize> Columns for [T; N] {
     const WIDTH: usize = N * T::WIDTH;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         for (at, value) in self.iter().enumerate() {
-            put_at(value, row, at * T::WIDTH, names);
+            write_at(value, row, at * T::WIDTH, names);
         }
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        let list: Vec<T> = (0..N).map(|at| take_at(row, at * T::WIDTH, names)).collect::<Result<_, _>>()?;
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        let list: Vec<T> = (0..N).map(|at| read_at(row, at * T::WIDTH, names)).collect::<Result<_, _>>()?;
         <[T; N]>::try_from(list).map_err(|_| Malformed("an array has another length"))
     }
 }
@@ -302,13 +302,13 @@ impl<T: Columns, const N: usize> Columns for [T; N] {
 impl<A: Columns, B: Columns> Columns for (A, B) {
     const WIDTH: usize = A::WIDTH + B::WIDTH;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
-        put_at(&self.0, row, 0, names);
-        put_at(&self.1, row, A::WIDTH, names);
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
+        write_at(&self.0, row, 0, names);
+        write_at(&self.1, row, A::WIDTH, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        Ok((take_at(row, 0, names)?, take_at(row, A::WIDTH, names)?))
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        Ok((read_at(row, 0, names)?, read_at(row, A::WIDTH, names)?))
     }
 
     #[cfg(test)]
@@ -322,7 +322,7 @@ impl<A: Columns, B: Columns> Columns for (A, B) {
 impl Columns for f64 {
     const WIDTH: usize = 2;
 
-    fn put(&self, row: &mut [u64], _: &mut Interner) {
+    fn write(&self, row: &mut [u64], _: &mut Interner) {
         match hundredths(*self).filter(|&count| (count as f64 / 100.0).to_bits() == self.to_bits()) {
             Some(count) => set(row, 1, count),
             None => {
@@ -332,7 +332,7 @@ impl Columns for f64 {
         }
     }
 
-    fn take(row: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
+    fn read(row: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
         let value = row.get(1).copied().unwrap_or_default();
         Ok(if first(row) == 0 { value as f64 / 100.0 } else { f64::from_bits(value) })
     }
@@ -341,7 +341,7 @@ impl Columns for f64 {
 impl Columns for f32 {
     const WIDTH: usize = 2;
 
-    fn put(&self, row: &mut [u64], _: &mut Interner) {
+    fn write(&self, row: &mut [u64], _: &mut Interner) {
         match hundredths(f64::from(*self)).filter(|&count| ((count as f64 / 100.0) as f32).to_bits() == self.to_bits()) {
             Some(count) => set(row, 1, count),
             None => {
@@ -351,7 +351,7 @@ impl Columns for f32 {
         }
     }
 
-    fn take(row: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
+    fn read(row: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
         let value = row.get(1).copied().unwrap_or_default();
         if first(row) == 0 {
             return Ok((value as f64 / 100.0) as f32);

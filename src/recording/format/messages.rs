@@ -22,12 +22,12 @@ macro_rules! facts_cell {
         impl Columns for Arc<$type> {
             const WIDTH: usize = 1;
 
-            fn put(&self, row: &mut [u64], names: &mut Interner) {
-                names.facts(self, $encode).put(row, names);
+            fn write(&self, row: &mut [u64], names: &mut Interner) {
+                names.facts(self, $encode).write(row, names);
             }
 
-            fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-                shared_message(&names.facts.$known, names.name(u64::take(row, names)?)?, $decode)
+            fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+                shared_message(&names.facts.$known, names.name(u64::read(row, names)?)?, $decode)
             }
         }
     };

@@ -7,7 +7,7 @@ mod machine;
 mod network;
 mod tasks;
 
-use super::columns::{Columns, columns, put_at, take_at};
+use super::columns::{Columns, columns, read_at, write_at};
 use super::names::{Interner, Names};
 use super::table::{Rows, Table};
 use super::wire::Malformed;
@@ -87,12 +87,12 @@ columns! { SamplingCost: 8 {
 impl Columns for Instant {
     const WIDTH: usize = 1;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
-        self.boottime_ns.wrapping_sub(self.monotonic_ns).put(row, names);
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
+        self.boottime_ns.wrapping_sub(self.monotonic_ns).write(row, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        let suspended_ns = u64::take(row, names)?;
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        let suspended_ns = u64::read(row, names)?;
         Ok(Instant { boottime_ns: 0, monotonic_ns: suspended_ns.wrapping_neg(), realtime_ns: 0 })
     }
 }
@@ -202,7 +202,7 @@ pub const CONTAINER_NAMES: u64 = 51;
 pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
     let mut rows = Rows::with_capacity(T::WIDTH, list.len());
     for item in list {
-        put_at(item, rows.append(), 0, names);
+        write_at(item, rows.append(), 0, names);
     }
     rows
 }
@@ -218,7 +218,7 @@ impl List {
 pub fn from_rows<T: Columns>(rows: &Rows, names: &Names<'_>) -> Result<Vec<T>, Malformed> {
     let mut items = Vec::with_capacity(rows.len());
     for row in rows.iter() {
-        items.push(take_at(row, 0, names)?);
+        items.push(read_at(row, 0, names)?);
     }
     Ok(items)
 }
@@ -293,7 +293,7 @@ mod tests {
     fn a_recording_without_a_field_reads_it_as_not_read() {
         let (list, empty, facts) = (Vec::new(), crate::sample::Name::default(), SharedFacts::default());
         let names = Names { list: &list, empty: &empty, facts: &facts };
-        let sample = Sample::take(&[0; Sample::WIDTH], &names).unwrap();
+        let sample = Sample::read(&[0; Sample::WIDTH], &names).unwrap();
         assert_eq!(sample, Sample::empty(Instant::default()));
     }
 }

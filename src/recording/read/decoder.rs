@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::row_changes::NewRows;
 use crate::recording::Timestamp;
 use crate::recording::error::FrameError;
-use crate::recording::format::columns::{take_at, take_first};
+use crate::recording::format::columns::{read_at, read_first};
 use crate::recording::format::names::{self, Names};
 use crate::recording::format::references::{MAX_DISTANCE, is_referred_to, parent, row_start};
 use crate::recording::format::schema::{
@@ -220,7 +220,7 @@ impl FrameDecoder<'_> {
         let (mut cells, mut tables) = (0, Vec::with_capacity(LISTS.len() + 2));
         let row = self.rows(SAMPLE, &mut tables, &mut cells)?;
         let row = row.row(0).ok_or(Malformed("the row of the sample is missing"))?;
-        let mut sample: Sample = take_at(row, 0, &self.names)?;
+        let mut sample: Sample = read_at(row, 0, &self.names)?;
         sample.at.boottime_ns = self.at.boottime_ns;
         sample.at.monotonic_ns = sample.at.monotonic_ns.wrapping_add(self.at.boottime_ns);
         sample.at.realtime_ns = self.at.realtime_ns;
@@ -336,8 +336,8 @@ impl FrameDecoder<'_> {
         }
         let thread = |at: usize| {
             let mut row = threads.row(at).unwrap_or_default();
-            let _pid: u32 = take_first(&mut row, &self.names)?;
-            take_first::<Thread>(&mut row, &self.names)
+            let _pid: u32 = read_first(&mut row, &self.names)?;
+            read_first::<Thread>(&mut row, &self.names)
         };
         // Most have one, which needs no list to be built first.
         let list: Arc<[Thread]> = match count {
@@ -347,7 +347,7 @@ impl FrameDecoder<'_> {
         // Facts rarely change, and building them takes longer than the rest.
         let same_facts = old.filter(|(old_row, _)| old_row.get(FACTS) == row.get(FACTS)).map(|(_, old)| Arc::clone(&old.facts));
         self.names.facts.set_process_parts(list, same_facts);
-        let mut process: Process = take_at(row, 0, &self.names)?;
+        let mut process: Process = read_at(row, 0, &self.names)?;
         add_thread_counts(&mut process);
         Ok(process)
     }

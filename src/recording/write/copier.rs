@@ -134,8 +134,8 @@ impl Copier {
             let frame = match from.sample(index) {
                 // The summary of the first sample is of an interval that the copy does not have.
                 Ok(sample) => {
-                    let digest = from.frame_summary(index).filter(|_| index > range.start).unwrap_or_default();
-                    self.encoder.encode(&sample, digest).ok()
+                    let summary = from.frame_summary(index).filter(|_| index > range.start).unwrap_or_default();
+                    self.encoder.encode(&sample, summary).ok()
                 }
                 Err(RecordingError::DamagedFrame { .. }) => None,
                 Err(other) => return Err(other),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::row_diff::{MAX_SECTION_HEAD, RowDiff, put_section_head};
-use crate::recording::format::columns::put_at;
+use crate::recording::format::columns::write_at;
 use crate::recording::format::meta::Redaction;
 use crate::recording::format::names::Interner;
 use crate::recording::format::references::{is_referred_to, parent, row_start};
@@ -253,7 +253,7 @@ impl<'e> PayloadEncoder<'e> {
         subtract_thread_counts(&mut process);
         row.clear();
         row.resize(PROCESSES.width, 0);
-        put_at(&process, row, 0, self.names);
+        write_at(&process, row, 0, self.names);
     }
 
     /// Compares the threads of a process that changed; both lists are in the order of their tids.
@@ -285,8 +285,8 @@ impl<'e> PayloadEncoder<'e> {
     fn thread_row(&mut self, pid: u32, thread: &Thread, row: &mut Vec<u64>) {
         row.clear();
         row.resize(THREADS.width, 0);
-        put_at(&pid, row, 0, self.names);
-        put_at(thread, row, 1, self.names);
+        write_at(&pid, row, 0, self.names);
+        write_at(thread, row, 1, self.names);
     }
 }
 

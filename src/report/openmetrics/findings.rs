@@ -76,7 +76,7 @@ impl FindingMetrics {
         for group in groups.take(MAX_CHAINS) {
             let at = interval.at().boottime_ns;
             let call = end_of_chain(group).and_then(|thread| syscall_name(interval, thread));
-            let behind = end_of_chain(group).map_or_else(String::new, |thread| thread.comm.to_string_lossy());
+            let behind = end_of_chain(group).map_or_else(String::new, |thread| thread.wait.comm.to_string_lossy());
             let device = group.holder_device.and_then(|(device, _)| find_disk(interval.newer.disks.as_ref().ok()?, device));
             let labels = vec![
                 label("group", &self.names.limited(&group.name.to_string_lossy(), at)),

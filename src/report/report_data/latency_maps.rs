@@ -25,7 +25,7 @@ pub enum Coverage {
 }
 
 impl Coverage {
-    pub fn of(interval: &Interval) -> Coverage {
+    pub fn from_interval(interval: &Interval) -> Coverage {
         let attached = |sample: &Sample| Some(sample.block_io.as_ref().ok()?.since_boottime_ns);
         match (attached(&interval.older), attached(&interval.newer)) {
             (Some(older), Some(newer)) if older == newer => Coverage::Whole,

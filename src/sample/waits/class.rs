@@ -215,7 +215,7 @@ static PREFIXES_BY_FIRST_BYTE: LazyLock<Vec<Vec<&(&str, WaitClass)>>> = LazyLock
 mod tests {
     use super::*;
 
-    fn of(state: TaskState, channel: &str) -> Option<WaitClass> {
+    fn class_in(state: TaskState, channel: &str) -> Option<WaitClass> {
         WaitClass::classify(state, Some(channel.as_bytes()), None)
     }
 
@@ -237,7 +237,7 @@ mod tests {
             "afs_wait_for_operation",
             "gfs2_glock_wait",
         ] {
-            assert_eq!(of(TaskState::Blocked, name), Some(WaitClass::Disk), "{name}");
+            assert_eq!(class_in(TaskState::Blocked, name), Some(WaitClass::Disk), "{name}");
             assert!(is_non_block_storage(name.as_bytes()), "{name}");
         }
         let kinds = [
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn waits_for_requests_are_storage() {
         for name in table::REQUEST_WAITS {
-            assert_eq!(of(TaskState::Blocked, name), Some(WaitClass::Disk), "{name}");
+            assert_eq!(class_in(TaskState::Blocked, name), Some(WaitClass::Disk), "{name}");
         }
         assert!(is_request_wait(b"submit_bio_wait") && !is_request_wait(b"ext4_discard_work"));
     }
@@ -290,7 +290,7 @@ mod tests {
             (TaskState::Blocked, "percpu_rwsem_wait", WaitClass::Lock),
         ];
         for (state, channel, class) in seen {
-            assert_eq!(of(state, channel), Some(class), "{channel}");
+            assert_eq!(class_in(state, channel), Some(class), "{channel}");
         }
     }
 
@@ -303,7 +303,7 @@ mod tests {
             ("do_user_addr_fault", WaitClass::Lock),
         ];
         for (channel, class) in seen {
-            assert_eq!(of(TaskState::Blocked, channel), Some(class), "{channel}");
+            assert_eq!(class_in(TaskState::Blocked, channel), Some(class), "{channel}");
         }
     }
 
@@ -312,7 +312,11 @@ mod tests {
         let wait = |state, channel: &str, name| {
             WaitClass::classify(state, Some(channel.as_bytes()), Some(Syscall { name, arguments: [3, 0, 0] }))
         };
-        assert_eq!(of(TaskState::Blocked, "__jbd2_log_wait_for_space"), Some(WaitClass::Disk), "a full journal, in any call");
+        assert_eq!(
+            class_in(TaskState::Blocked, "__jbd2_log_wait_for_space"),
+            Some(WaitClass::Disk),
+            "a full journal, in any call"
+        );
         assert_eq!(wait(TaskState::Blocked, "__flush_workqueue", "pwrite64"), Some(WaitClass::Disk));
         assert_eq!(wait(TaskState::Blocked, "__flush_work", "write"), Some(WaitClass::Disk));
         assert_eq!(wait(TaskState::Blocked, "wait_woken", "write"), Some(WaitClass::Disk));
@@ -333,9 +337,9 @@ mod tests {
 
     #[test]
     fn in_d_some_functions_mean_the_lock_that_they_take() {
-        assert_eq!(of(TaskState::Blocked, "ext4_file_write_iter"), Some(WaitClass::Lock));
-        assert_eq!(of(TaskState::Blocked, "path_openat"), Some(WaitClass::Lock));
-        assert_eq!(of(TaskState::Sleeping, "path_openat"), Some(WaitClass::Other), "a FIFO without another end");
+        assert_eq!(class_in(TaskState::Blocked, "ext4_file_write_iter"), Some(WaitClass::Lock));
+        assert_eq!(class_in(TaskState::Blocked, "path_openat"), Some(WaitClass::Lock));
+        assert_eq!(class_in(TaskState::Sleeping, "path_openat"), Some(WaitClass::Other), "a FIFO without another end");
         assert!(is_file_lock(b"locks_lock_inode_wait") && !is_file_lock(b"futex_do_wait"));
     }
 
@@ -349,21 +353,21 @@ mod tests {
             }
             assert!(!WaitClass::wchan_is_interruptible(function.as_bytes()), "{function}");
         }
-        assert_eq!(of(TaskState::Blocked, "__synchronize_srcu.part.0"), Some(WaitClass::Lock));
-        assert_eq!(of(TaskState::Sleeping, "inet_csk_accept"), Some(WaitClass::Net));
+        assert_eq!(class_in(TaskState::Blocked, "__synchronize_srcu.part.0"), Some(WaitClass::Lock));
+        assert_eq!(class_in(TaskState::Sleeping, "inet_csk_accept"), Some(WaitClass::Net));
         assert!(WaitClass::wchan_is_interruptible(b"inet_csk_accept"));
     }
 
     #[test]
     fn a_wait_for_a_file_system_in_user_space_is_asleep() {
-        assert_eq!(of(TaskState::Sleeping, "request_wait_answer"), Some(WaitClass::Disk));
-        assert_eq!(of(TaskState::Sleeping, "__fuse_simple_request.isra.0"), Some(WaitClass::Disk));
+        assert_eq!(class_in(TaskState::Sleeping, "request_wait_answer"), Some(WaitClass::Disk));
+        assert_eq!(class_in(TaskState::Sleeping, "__fuse_simple_request.isra.0"), Some(WaitClass::Disk));
         assert_eq!(
-            of(TaskState::Sleeping, "fuse_dev_do_read"),
+            class_in(TaskState::Sleeping, "fuse_dev_do_read"),
             Some(WaitClass::Other),
             "the file system itself, with nothing to do"
         );
-        assert_eq!(of(TaskState::Sleeping, "folio_wait_bit"), Some(WaitClass::Other));
+        assert_eq!(class_in(TaskState::Sleeping, "folio_wait_bit"), Some(WaitClass::Other));
     }
 
     #[test]
@@ -399,8 +403,8 @@ mod tests {
 
     #[test]
     fn a_pair_that_cannot_be_is_read_again() {
-        assert_eq!(of(TaskState::Blocked, "do_epoll_wait"), None);
-        assert_eq!(of(TaskState::Blocked, "futex_do_wait"), None);
+        assert_eq!(class_in(TaskState::Blocked, "do_epoll_wait"), None);
+        assert_eq!(class_in(TaskState::Blocked, "futex_do_wait"), None);
         assert_eq!(WaitClass::classify(TaskState::Sleeping, None, None), Some(WaitClass::Hidden));
     }
 }

@@ -48,7 +48,7 @@ pub fn run_queue(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane:
     for (y, span) in (rows..inner.height()).zip(worst) {
         let name = wait_location::process_thread_and_tid(&interval.newer, span.id);
         let wait = span.run_queue_wait.map(|wait| wait.0);
-        let latency = text::format_latency(span.run_queue_latency_ms.map(Millis));
+        let latency = text::optional_latency(span.run_queue_latency_ms.map(Millis));
         let line = SafeLine::new(safe!("{:>6}% ", text::format_percent(wait, 4)), StyleRole::Plain)
             .with(name, StyleRole::Plain)
             .with(safe!("  {latency} each"), StyleRole::Dim);

@@ -64,7 +64,7 @@ fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: O
     let rate = format_figure(&disk_operation::OPERATIONS_PER_SECOND, &input, &row, 6);
     page.labelled("rate", safe!("{rate}/s{size}, {}% merged", format_figure(&disk_operation::MERGED_RATIO, &input, &row, 4)));
     let status = row.latency_status(&input);
-    let latency = |figure: &Column<OperationRow>| text::format_latency(figure.displayed(&input, &row).map(Millis));
+    let latency = |figure: &Column<OperationRow>| text::optional_latency(figure.displayed(&input, &row).map(Millis));
     let time = latency(&disk_operation::AWAIT_SECONDS);
     match status {
         Some(status) => {
@@ -96,8 +96,8 @@ fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: O
 /// The distribution of the latencies, and of the parts of it before and after the driver got the requests.
 fn distribution(span: &DiskSpan, operation: Operation, page: &mut Page) {
     let Some(known) = span.latency(operation) else { return };
-    let at = |share: f64| text::format_latency(known.total.quantile(share));
-    let longest = text::format_latency(known.total.max());
+    let at = |share: f64| text::optional_latency(known.total.quantile(share));
+    let longest = text::optional_latency(known.total.max());
     // As many as 80 columns have room for.
     page.labelled("requests", safe!("p50 {}, p99 {}, p99.9 {}, max {longest}", at(0.5), at(0.99), at(0.999)));
     if known.queue.requests() > 0 {
@@ -183,16 +183,16 @@ fn facts(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
 /// Threads that were blocked on the disk, and the processes with the most I/O on any disk.
 fn waiters(evaluation: &Evaluation, id: DiskId, page: &mut Page) {
     let interval = &*evaluation.interval;
-    let blocked: Vec<_> = interval.blocked_threads.iter().filter(|thread| thread.disk == Some(id)).take(12).collect();
+    let blocked: Vec<_> = interval.blocked_threads.iter().filter(|thread| thread.wait.disk == Some(id)).take(12).collect();
     if !blocked.is_empty() {
         page.heading("WAITING THREADS (↓ selects, Enter opens)");
         let mut table = PageTable::new([words("thread", 24), words("where", 0)]);
         for thread in blocked {
-            let name = safe!("{}/{}", SafeText::from_name(&thread.comm), thread.task.tid);
+            let name = safe!("{}/{}", SafeText::from_name(&thread.wait.comm), thread.wait.task.tid);
             let place = wait_location::blocked_location(interval, thread, wait_location::Detail::Full);
-            let function = wait_location::wait_channel(interval, thread.task);
+            let function = wait_location::wait_channel(interval, thread.wait.task);
             let place = if function.is_empty() { place } else { safe!("{place} ({function})") };
-            table.push_item([name, place], Item::Thread(thread.task), StyleRole::Plain);
+            table.push_item([name, place], Item::Thread(thread.wait.task), StyleRole::Plain);
         }
         page.table(table);
     }

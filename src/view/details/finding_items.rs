@@ -54,8 +54,8 @@ pub fn section(interval: &Interval, finding: &Finding, page: &mut Page) {
         }
         Subject::Disk { id, name } => {
             list.push("device", SafeText::from_name(name), Item::Disk(*id));
-            let waiting = interval.blocked_threads.iter().filter(|thread| thread.disk == Some(*id));
-            waiting.take(MAX_THREADS).for_each(|thread| list.push_thread("waits for it", thread.task));
+            let waiting = interval.blocked_threads.iter().filter(|thread| thread.wait.disk == Some(*id));
+            waiting.take(MAX_THREADS).for_each(|thread| list.push_thread("waits for it", thread.wait.task));
         }
         Subject::Nic(id) => {
             list.push("interface", SafeText::from_name(&id.name), Item::Nic(id.clone()));
@@ -161,19 +161,19 @@ impl PageList<'_> {
         let mut blocked = interval.idle_blocked.iter().flat_map(|blocked| &blocked.groups);
         if let Some(group) = blocked.find(|group| group.group == *id) {
             if let Some(holder) = &group.lock_holder {
-                self.push_thread("holds the lock", holder.thread.task);
+                self.push_thread("holds the lock", holder.thread.wait.task);
                 if let Some(end) = holder.chain.last() {
-                    self.push_thread("end of the chain", end.thread.task);
+                    self.push_thread("end of the chain", end.thread.wait.task);
                 }
             }
             if let Some(holder) = &group.holder {
-                self.push_thread("on storage", holder.task);
+                self.push_thread("on storage", holder.wait.task);
             }
         }
         let groups = &interval.newer.waits.groups;
-        let of_group = |thread: &&BlockedThread| groups.get(usize::from(thread.group)) == Some(id);
+        let of_group = |thread: &&BlockedThread| groups.get(usize::from(thread.wait.group)) == Some(id);
         let waiting = interval.blocked_threads.iter().filter(of_group);
-        waiting.take(MAX_THREADS).for_each(|thread| self.push_thread("waits", thread.task));
+        waiting.take(MAX_THREADS).for_each(|thread| self.push_thread("waits", thread.wait.task));
         let Ok(tasks) = &interval.newer.tasks else { return };
         for process in tasks.members(id).take(MAX_PROCESSES) {
             self.push_process("process", &process.comm, process.id());

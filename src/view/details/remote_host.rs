@@ -13,7 +13,7 @@ use crate::units::format;
 use crate::units::{Millis, PerSecond};
 use crate::view::network::remote_hosts::{footnote, format_rtt, limited_by};
 use crate::view::safe_text::SafeText;
-use crate::view::text::{format_latency, format_optional, format_percent};
+use crate::view::text::{format_optional, format_percent, optional_latency};
 use crate::view::theme::StyleRole;
 
 /// The page of a remote host.
@@ -27,7 +27,7 @@ pub fn remote_host(state: &State, evaluation: &Evaluation, address: IpAddr, page
     page.heading("ROUND TRIP");
     let trip = findings::evaluated_rtt(span);
     page.labelled("smoothed", safe!("{}", format_rtt(span)));
-    page.labelled("minimum", safe!("{}", format_latency(trip.and_then(|trip| trip.min_rtt))));
+    page.labelled("minimum", safe!("{}", optional_latency(trip.and_then(|trip| trip.min_rtt))));
     page.labelled("× minimum", safe!("{}", format_optional(trip.and_then(RttSpan::srtt_to_min_ratio), 6)));
     page.labelled("connections", safe!("{} with enough data for an estimate", trip.map_or(0, |trip| trip.count)));
     if span.send_backlogged.is_none() && trip.is_some() {

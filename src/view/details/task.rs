@@ -170,7 +170,7 @@ pub fn thread(state: &State, evaluation: &Evaluation, id: TaskId, page: &mut Pag
         page.heading("RUNS");
         page.labelled("%CPU", safe!("{}", text::format_percent(span.cpu.map(|cpu| cpu.0), 6)));
         page.labelled("run-queue wait", safe!("{}%", text::format_percent(span.run_queue_wait.map(|wait| wait.0), 6)));
-        page.labelled("run-queue latency", safe!("{}", text::format_latency(span.run_queue_latency_ms.map(Millis))));
+        page.labelled("run-queue latency", safe!("{}", text::optional_latency(span.run_queue_latency_ms.map(Millis))));
         page.labelled("timeslices", safe!("{}/s", format_optional(span.timeslices.map(|rate| rate.0), 6)));
         let cpus = wait_location::cpus_of_thread(interval, span);
         let shares = cpu_shares(interval, span.id);
@@ -202,17 +202,17 @@ fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
     if !function.is_empty() {
         page.labelled("kernel function", function);
     }
-    let blocked = interval.blocked_threads.iter().find(|blocked| blocked.task == id);
+    let blocked = interval.blocked_threads.iter().find(|blocked| blocked.wait.task == id);
     if let Some(blocked) = blocked {
         // Only if it still waits in the same place: in a convoy a thread queues again and again.
-        if thread.wait.wchan.as_ref().ok().is_none_or(|now| blocked.wchan.as_ref() == Some(now)) {
-            let since = interval.at().boottime_ns.saturating_sub(blocked.blocked_since_ns) as f64 / 1e9;
+        if thread.wait.wchan.as_ref().ok().is_none_or(|now| blocked.wait.wchan.as_ref() == Some(now)) {
+            let since = interval.at().boottime_ns.saturating_sub(blocked.wait.blocked_since_ns) as f64 / 1e9;
             page.labelled("waiting", safe!("for {}", time::duration(since)));
         }
-        if let Some(file) = &blocked.file {
+        if let Some(file) = &blocked.wait.file {
             page.labelled("file", SafeText::from_name(file));
         }
-        if let Some(disk) = blocked.disk {
+        if let Some(disk) = blocked.wait.disk {
             page.labelled("device", wait_location::disk_name(&interval.newer, disk));
         }
     }

@@ -15,7 +15,7 @@ use crate::view::pane::Pane;
 use crate::view::panes::shown_time;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
-use crate::view::text::format_latency;
+use crate::view::text::optional_latency;
 use crate::view::theme::StyleRole;
 use crate::view::widgets::heat_map::HeatMap;
 
@@ -83,8 +83,8 @@ fn label(class: usize) -> SafeText {
 
 /// `p50 0.20 ms, p99 1.10 ms, max 9 ms`
 pub fn quantiles(histogram: &LatencyHistogram) -> SafeText {
-    let at = |share: f64| format_latency(histogram.quantile(share));
-    safe!("p50 {}, p99 {}, max {}", at(0.5), at(0.99), format_latency(histogram.max()))
+    let at = |share: f64| optional_latency(histogram.quantile(share));
+    safe!("p50 {}, p99 {}, max {}", at(0.5), at(0.99), optional_latency(histogram.max()))
 }
 
 /// Why the latencies of single requests are not known in this interval; `None` if they are, for devices that have requests.

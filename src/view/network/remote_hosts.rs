@@ -11,7 +11,7 @@ use crate::units::Millis;
 use crate::units::format;
 use crate::view::columns::{CellContent, ColumnSpec, Columns, TableRow};
 use crate::view::safe_text::SafeText;
-use crate::view::text::{format_figure, format_latency, format_number};
+use crate::view::text::{format_figure, format_number, optional_latency};
 use crate::view::theme::{StyleRole, severity_symbol};
 use crate::view::time_cells::TimeCells;
 use crate::view::widgets::sparkline::log_ratio_level;
@@ -190,7 +190,7 @@ pub fn row(
 /// The smoothed RTT; `≤` if it includes the time that the host takes to answer.
 pub fn format_rtt(host: &RemoteHostSpan) -> String {
     let rtt = findings::evaluated_rtt(host).map(|rtt| rtt.srtt);
-    format!("{}{}", rtt_bound(host), format_latency(rtt))
+    format!("{}{}", rtt_bound(host), optional_latency(rtt))
 }
 
 fn rtt_bound(host: &RemoteHostSpan) -> &'static str {

@@ -41,7 +41,7 @@ const COLUMNS: [Spec; 5] = [
     .right_aligned(),
     Spec::text("in D for", 0, |line, cell| {
         let interval = &line.evaluation.interval;
-        let mut blocked = interval.blocked_threads.iter().filter(|thread| thread.group == line.member.group);
+        let mut blocked = interval.blocked_threads.iter().filter(|thread| thread.wait.group == line.member.group);
         if let Some(thread) = blocked.next().filter(|_| line.member.uninterruptible > 0.0) {
             cell.text(blocked_location(interval, thread, Detail::Full), StyleRole::Plain);
         }

@@ -50,7 +50,7 @@ pub fn queries(root: &Root, options: &Query) -> Result<Exit, Failure> {
         TimedOut::NoCpu => failed("no CPU was free to read its program", "try again"),
     };
     let host = root.clone();
-    let server = with_timeout(OPEN_TIMEOUT, move || DatabaseServer::of(&host, pid)).map_err(no_answer)?;
+    let server = with_timeout(OPEN_TIMEOUT, move || DatabaseServer::detect(&host, pid)).map_err(no_answer)?;
     let server = server.map_err(|why| failed(&why.to_string(), "give the pid of mysqld, mariadbd or postgres"))?;
     if let Some(assumption) = assumption(&server) {
         print_stderr(assumption);

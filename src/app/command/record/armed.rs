@@ -111,7 +111,7 @@ impl ArmedRecorder<'_> {
     fn add(&mut self, sample: &TimedSample, evaluations: &mut LiveEvaluations) {
         let at = sample.sample.at;
         // They came before the sample: a mark stands between the samples around it.
-        let arrived = self.inbox.take();
+        let arrived = self.inbox.take_arrived();
         arrived.iter().for_each(|arrived| self.mark(&arrived.trigger));
         let evaluation = evaluations.evaluate(sample);
         let summary = recorder::frame_summary(evaluation.as_ref());
@@ -133,7 +133,7 @@ impl ArmedRecorder<'_> {
 
     /// A finding has begun that counts.
     fn finding(&mut self, finding: &Finding, evaluation: &Evaluation, sample: &TimedSample, evaluations: &LiveEvaluations) {
-        let trigger = Trigger::of_finding(sample.sample.at.into(), finding);
+        let trigger = Trigger::from_finding(sample.sample.at.into(), finding);
         self.mark(&trigger);
         self.trigger(&trigger, sample, evaluations);
         if let Some(capture) = self.capture.as_mut().filter(|_| self.command.is_some()) {

@@ -45,7 +45,7 @@ async fn deliver_kind(endpoint: &Endpoint, outbox: &Outbox, kind: RequestKind, r
     let what = kind.noun();
     let mut failing = false;
     loop {
-        let request = outbox.take(kind).await;
+        let request = outbox.next_request(kind).await;
         let result = deliver(endpoint, kind, &request).await;
         // The first of several failures is printed, and the end of them.
         let was_failing = std::mem::replace(&mut failing, result.is_err());

@@ -67,9 +67,9 @@ impl Outbox {
     }
 
     /// Waits for the next request of that kind.
-    pub async fn take(&self, kind: RequestKind) -> Vec<u8> {
+    pub async fn next_request(&self, kind: RequestKind) -> Vec<u8> {
         loop {
-            if let Some(request) = self.try_take(kind) {
+            if let Some(request) = self.try_next_request(kind) {
                 return request;
             }
             match kind {
@@ -79,7 +79,7 @@ impl Outbox {
         }
     }
 
-    fn try_take(&self, kind: RequestKind) -> Option<Vec<u8>> {
+    fn try_next_request(&self, kind: RequestKind) -> Option<Vec<u8>> {
         let mut content = self.lock();
         match kind {
             RequestKind::Logs => content.logs.pop_front(),
@@ -117,10 +117,10 @@ mod tests {
         for number in 0..=MAX_LOG_REQUESTS {
             outbox.add_logs(vec![u8::from(number == 0)]);
         }
-        let taken: Vec<Vec<u8>> = std::iter::from_fn(|| outbox.try_take(Logs)).collect();
+        let taken: Vec<Vec<u8>> = std::iter::from_fn(|| outbox.try_next_request(Logs)).collect();
         assert_eq!(taken.len(), MAX_LOG_REQUESTS);
         assert_eq!(taken.first(), Some(&vec![0]), "the oldest was dropped");
-        assert_eq!([outbox.try_take(Metrics), outbox.try_take(Metrics)], [Some(vec![2]), None]);
+        assert_eq!([outbox.try_next_request(Metrics), outbox.try_next_request(Metrics)], [Some(vec![2]), None]);
     }
 
     #[test]
@@ -128,9 +128,9 @@ mod tests {
         let outbox = Outbox::default();
         outbox.add_logs(vec![2]);
         outbox.put_back(Logs, vec![1]);
-        assert_eq!([outbox.try_take(Logs), outbox.try_take(Logs)], [Some(vec![1]), Some(vec![2])]);
+        assert_eq!([outbox.try_next_request(Logs), outbox.try_next_request(Logs)], [Some(vec![1]), Some(vec![2])]);
         outbox.set_metrics(vec![4]);
         outbox.put_back(Metrics, vec![3]);
-        assert_eq!([outbox.try_take(Metrics), outbox.try_take(Metrics)], [Some(vec![4]), None]);
+        assert_eq!([outbox.try_next_request(Metrics), outbox.try_next_request(Metrics)], [Some(vec![4]), None]);
     }
 }

@@ -38,7 +38,7 @@ fn deadlock(context: &RuleContext) -> Vec<Candidate> {
 
 fn candidate(deadlock: &Deadlock) -> Candidate {
     let Deadlock { group, threads, has_ended, known_by: fields, process, others } = deadlock;
-    let pid = threads.first().map_or(0, |thread| thread.task.pid);
+    let pid = threads.first().map_or(0, |thread| thread.wait.task.pid);
     let label = format!("{} ({pid})", lossy_name(process));
     let names: Vec<String> = threads.iter().map(thread_name).collect();
     let (lock, locks) = match fields {

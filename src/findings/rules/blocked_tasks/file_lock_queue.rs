@@ -4,7 +4,7 @@
 use super::lock_holder::describe_lock_holder;
 use super::stuck_server::file_lock;
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::{lossy_name, plural};
+use crate::findings::formatting::{count, lossy_name, plural, singular_or_plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
     Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
@@ -65,7 +65,7 @@ fn is_of_stuck_server(context: &RuleContext, queue: &FileLockQueue) -> bool {
 
 fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
     let threads = plural(found.queue.threads, "thread", "threads");
-    let waits = if threads == "1 thread" { "waits" } else { "wait" };
+    let waits = singular_or_plural(count(found.queue.threads), "waits", "wait");
     let label = describe_process_group(&found.group, &found.label);
     let holder = describe_holder(context, found);
     let lock = file_lock(&found.queue);

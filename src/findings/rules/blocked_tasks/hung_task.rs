@@ -2,8 +2,7 @@
 
 use crate::findings::device_waiters::leads_to_device;
 use crate::findings::finding::{Kind, Severity, Subject};
-use crate::findings::formatting::count;
-use crate::findings::formatting::{duration, lossy_name, plural, significant_digits};
+use crate::findings::formatting::{count, duration, lossy_name, plural, significant_digits, singular_or_plural};
 use crate::findings::hung_kernel_threads::{hung_kernel_threads, kernel_thread_evidence, kernel_thread_names};
 use crate::findings::hung_threads::{hung_threads, waited_seconds, waits_for_fuse};
 use crate::findings::kernel_thread_tracker::HungKernelThread;
@@ -56,12 +55,12 @@ pub const HUNG_TASK: Rule = Rule {
 
 fn hung_task(context: &RuleContext) -> Vec<Candidate> {
     let newer = &context.interval.newer;
-    let waited = |thread: &BlockedThread| waited_seconds(context.interval, thread.blocked_since_ns);
+    let waited = |thread: &BlockedThread| waited_seconds(context.interval, thread.wait.blocked_since_ns);
     let hung: Vec<&BlockedThread> = hung_threads(context.interval, context.thresholds).collect();
     let of_kernel = hung_kernel_threads(context);
     let mut found: Vec<Candidate> = Vec::new();
     for (index, id) in newer.waits.groups.iter().enumerate() {
-        let of_group = hung.iter().filter(|thread| usize::from(thread.group) == index);
+        let of_group = hung.iter().filter(|thread| usize::from(thread.wait.group) == index);
         // Threads that wait for a core dump say nothing of what it, or another process of the group, waits for.
         let rank = |thread: &BlockedThread| (thread.class != WaitClass::CoreDump, waited(thread));
         let by_rank =
@@ -69,14 +68,14 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
         let Some(longest) = of_group.clone().max_by(by_rank) else { continue };
         let threads = of_group.count();
         let longest_s = waited(longest);
-        let (thread_name, label) = context.task_label(longest.task);
-        let place = longest.wchan.as_ref().map_or_else(|| "a wait that is not readable".into(), lossy_name);
+        let (thread_name, label) = context.task_label(longest.wait.task);
+        let place = longest.wait.wchan.as_ref().map_or_else(|| "a wait that is not readable".into(), lossy_name);
         // The kernel's function says more than the system call: both are named.
         let call = match syscall_name(context.interval, longest) {
             Some(call) => format!("in {call} ({place})"),
             None => format!("in {place}"),
         };
-        let on = match (&longest.file, &longest.mount) {
+        let on = match (&longest.wait.file, &longest.wait.mount) {
             (Some(file), _) => format!(" on {}", lossy_name(file)),
             (None, Some(mount)) => format!(" on {}", lossy_name(mount)),
             (None, None) => String::new(),
@@ -103,16 +102,16 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
             true => core_dump_sentence(context, longest, longest_s),
             false => format!(
                 "{label}{others} {} stuck{} for {} without a break, {call}{on}: {cause}{beside}",
-                if threads == 1 { "has been" } else { "have been" },
+                singular_or_plural(threads, "has been", "have been"),
                 if waits_for_fuse(longest) { "" } else { " in D" },
                 duration(longest_s),
             ),
         };
         let subject = match has_one_thread(context, id) {
-            true => Subject::Task { id: longest.task, name: thread_name },
+            true => Subject::Task { id: longest.wait.task, name: thread_name },
             false => Subject::Group {
                 id: id.clone(),
-                name: context.process(longest.task.pid).map(|p| p.comm.clone()).unwrap_or_default(),
+                name: context.process(longest.wait.task.pid).map(|p| p.comm.clone()).unwrap_or_default(),
             },
         };
         found.push(Candidate {
@@ -132,12 +131,12 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
                 evidence_number("stuck_threads", threads as f64),
                 evidence_text("wait_channel", place.as_str()),
                 evidence_text("wait_class", longest.class.as_str()),
-                longest.file.clone().map_or(evidence_optional("file", None), |file| evidence_text("file", file)),
-                longest.mount.clone().map_or(evidence_optional("mount", None), |mount| evidence_text("mount", mount)),
-                longest.disk.map_or(evidence_optional("device", None), |disk| {
+                longest.wait.file.clone().map_or(evidence_optional("file", None), |file| evidence_text("file", file)),
+                longest.wait.mount.clone().map_or(evidence_optional("mount", None), |mount| evidence_text("mount", mount)),
+                longest.wait.disk.map_or(evidence_optional("device", None), |disk| {
                     evidence_text("device", context.disk_name(disk).as_str())
                 }),
-                evidence_optional("in_flight", in_flight(context, longest.disk)),
+                evidence_optional("in_flight", in_flight(context, longest.wait.disk)),
                 kernel_thread_evidence(of_kernel),
             ]
             .into_iter()
@@ -159,16 +158,16 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
 
 /// `java (4711) is writing a core dump (it crashed); 199 threads have waited 12 s for it`
 fn core_dump_sentence(context: &RuleContext, longest: &BlockedThread, seconds: f64) -> String {
-    let process = context.process(longest.task.pid);
-    let name = process.map_or_else(|| lossy_name(&longest.comm), |process| lossy_name(&process.comm));
+    let process = context.process(longest.wait.task.pid);
+    let name = process.map_or_else(|| lossy_name(&longest.wait.comm), |process| lossy_name(&process.comm));
     let waits =
-        |thread: &&Thread| thread.state == TaskState::Blocked && thread.wait.wchan.as_ref().ok() == longest.wchan.as_ref();
+        |thread: &&Thread| thread.state == TaskState::Blocked && thread.wait.wchan.as_ref().ok() == longest.wait.wchan.as_ref();
     let threads = process.map_or(0, |process| process.threads.iter().filter(waits).count()).max(1);
     format!(
         "{name} ({}) is writing a core dump (it crashed); {} {} waited {} for it",
-        longest.task.pid,
+        longest.wait.task.pid,
         plural(threads as f64, "thread", "threads"),
-        if threads == 1 { "has" } else { "have" },
+        singular_or_plural(threads, "has", "have"),
         duration(seconds),
     )
 }
@@ -195,12 +194,12 @@ fn completions_per_second(context: &RuleContext, device: Option<DiskId>) -> Opti
 
 /// The device that the thread waits for, if it completes nothing.
 fn stalled_device<'a>(context: &'a RuleContext, thread: &BlockedThread) -> Option<&'a DiskSpan> {
-    context.interval.disks.iter().find(|span| span.stalled && thread.disk.is_none_or(|disk| disk == span.id))
+    context.interval.disks.iter().find(|span| span.stalled && thread.wait.disk.is_none_or(|disk| disk == span.id))
 }
 
 /// Whether the file of the thread is not known, while another thread hangs because a server does not answer.
 fn may_wait_for_server(context: &RuleContext, thread: &BlockedThread) -> bool {
-    let is_unknown = thread.disk.is_none() && thread.mount.is_none();
+    let is_unknown = thread.wait.disk.is_none() && thread.wait.mount.is_none();
     is_unknown && hung_threads(context.interval, context.thresholds).any(BlockedThread::is_non_block_storage)
 }
 
@@ -210,7 +209,7 @@ fn suspended_device<'a>(context: &RuleContext<'a>, thread: &BlockedThread) -> Op
     let disks = interval.newer.disks.as_ref().ok()?;
     let mut suspended = disks.iter().filter(|disk| disk.facts.suspended == Some(true));
     let mounted = |mount: &Name| disks.iter().find(|disk| disk.facts.mount_points.contains(mount)).map(|disk| disk.id);
-    match (thread.disk, &thread.mount) {
+    match (thread.wait.disk, &thread.wait.mount) {
         (Some(disk), _) => suspended.find(|below| leads_to_device(interval, disk, below.id)),
         (None, Some(mount)) => {
             mounted(mount).and_then(|disk| suspended.find(|below| leads_to_device(interval, disk, below.id)))
@@ -223,7 +222,7 @@ fn suspended_device<'a>(context: &RuleContext<'a>, thread: &BlockedThread) -> Op
 fn suspended_cause(context: &RuleContext, thread: &BlockedThread, frozen: bool) -> Option<String> {
     let waits_for_storage = thread.class == WaitClass::Disk && !thread.is_non_block_storage();
     let device = suspended_device(context, thread).filter(|_| waits_for_storage || frozen)?;
-    let is_known = thread.disk.is_some() || thread.mount.is_some();
+    let is_known = thread.wait.disk.is_some() || thread.wait.mount.is_some();
     if !is_known && (stalled_device(context, thread).is_some() || may_wait_for_server(context, thread)) {
         return None;
     }
@@ -239,21 +238,23 @@ fn suspended_cause(context: &RuleContext, thread: &BlockedThread, frozen: bool) 
 /// The cause in words, and how it is known.
 fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'static str) {
     let stalled = stalled_device(context, thread);
-    let requests = in_flight(context, thread.disk);
+    let requests = in_flight(context, thread.wait.disk);
     let idle = requests.is_some_and(|requests| requests < MIN_BUSY_REQUESTS);
-    let call = thread.syscall.and_then(|call| Syscall::from_number(context.interval.host.machine.as_bytes(), call));
-    let frozen = thread.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), call));
-    let lock = thread.wchan.as_ref().and_then(|channel| KernelLock::of_function(strip_compiler_suffix(channel.as_bytes())));
+    let call = thread.wait.syscall.and_then(|call| Syscall::from_number(context.interval.host.machine.as_bytes(), call));
+    let frozen = thread.wait.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), call));
+    let lock =
+        thread.wait.wchan.as_ref().and_then(|channel| KernelLock::of_function(strip_compiler_suffix(channel.as_bytes())));
     // In the same wait, but in a call that needs no file system: the lock of cgroups against new tasks.
-    let makes_task = !frozen && thread.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), None));
+    let makes_task =
+        !frozen && thread.wait.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), None));
     if let Some(cause) = suspended_cause(context, thread, frozen) {
         return (cause, "dm/suspended of the device in sysfs");
     }
-    let holder = holder_of_group(&context.interval.locks.kernel_holders, usize::from(thread.group));
+    let holder = holder_of_group(&context.interval.locks.kernel_holders, usize::from(thread.wait.group));
     let basis = match (thread.class, holder) {
         (WaitClass::CoreDump, _) => "the wait channel, CoreDumping of /proc/PID/status",
         _ if thread.is_non_block_storage() => "the type of the mount, or the wait channel",
-        (WaitClass::Disk, _) if stalled.is_some() && thread.disk.is_some() => "/proc/diskstats",
+        (WaitClass::Disk, _) if stalled.is_some() && thread.wait.disk.is_some() => "/proc/diskstats",
         (WaitClass::Lock, Some(holder)) if !frozen && !lock.is_some_and(KernelLock::is_of_program) => known_by(holder.field),
         _ => "inference: the wait channel, the mount, requests in flight",
     };
@@ -273,7 +274,7 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
         WaitClass::Lock if let Some(holder) = holder.filter(|_| !frozen) => {
             format!("a lock inside the kernel, held by {}", describe_named_holder(context.interval, holder))
         }
-        WaitClass::Lock if idle && frozen => match &thread.mount {
+        WaitClass::Lock if idle && frozen => match &thread.wait.mount {
             Some(mount) => format!("no I/O is in flight: the file system on {} is frozen, not slow", lossy_name(mount)),
             None => "no I/O is in flight: a frozen file system, not a slow device".into(),
         },
@@ -284,10 +285,10 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
         WaitClass::Lock if idle => {
             "no I/O is in flight: a frozen file system or a lock inside the kernel, not a slow device".into()
         }
-        WaitClass::Other if thread.wchan.as_ref().is_some_and(|channel| is_tape(channel.as_bytes())) => {
+        WaitClass::Other if thread.wait.wchan.as_ref().is_some_and(|channel| is_tape(channel.as_bytes())) => {
             "a tape drive: to rewind or to space takes minutes".into()
         }
-        WaitClass::Other if let Some(channel) = &thread.wchan => {
+        WaitClass::Other if let Some(channel) = &thread.wait.wchan => {
             format!("{}; what {} waits for is not known", in_flight_words(requests), lossy_name(channel))
         }
         WaitClass::Disk if idle => "no I/O is in flight: throttled above the device, or lost".into(),
@@ -297,11 +298,11 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
         WaitClass::Disk => {
             let requests = requests.map_or_else(|| "-".into(), count);
             // A sync waits for all earlier writes, not for one request of its own.
-            match completions_per_second(context, thread.disk) {
+            match completions_per_second(context, thread.wait.disk) {
                 Some(rate) if rate > 0.0 => format!(
                     "{} meanwhile ({} requests per second, {requests} in flight): it waits for many of them, or for one that takes \
                      that long",
-                    if thread.disk.is_some() { "the device works" } else { "devices work" },
+                    if thread.wait.disk.is_some() { "the device works" } else { "devices work" },
                     significant_digits(rate)
                 ),
                 _ => format!("one request that takes that long ({requests} in flight)"),
@@ -345,7 +346,7 @@ pub fn standalone_candidate(context: &RuleContext, threads: &[&HungKernelThread]
             "kernel thread {} ({}){others} {} stuck in D for {} without a break, in {place}; no program hangs with it",
             lossy_name(&longest.name),
             longest.task.tid,
-            if threads.len() == 1 { "has been" } else { "have been" },
+            singular_or_plural(threads.len(), "has been", "have been"),
             duration(stuck),
         ),
         evidence: vec![

@@ -247,14 +247,14 @@ fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
     }
     let end = top.holder_off_storage().map(|named| &named.thread);
     if let Some(holder) = top.holder.as_ref().or(end) {
-        list.push(evidence_text("holder", holder.comm.clone()));
-        list.push(evidence_number("holder_tid", f64::from(holder.task.tid)));
+        list.push(evidence_text("holder", holder.wait.comm.clone()));
+        list.push(evidence_number("holder_tid", f64::from(holder.wait.task.tid)));
         list.push(evidence_text("holder_place", wait_location(context.interval, holder).as_str()));
         list.push(evidence_optional("holder_waits_seconds", current_wait_seconds(context.interval, holder)));
-        if let Some(file) = &holder.file {
+        if let Some(file) = &holder.wait.file {
             list.push(evidence_text("holder_file", file.clone()));
         }
-        if let Some(mount) = &holder.mount {
+        if let Some(mount) = &holder.wait.mount {
             list.push(evidence_text("holder_mount", mount.clone()));
         }
     }

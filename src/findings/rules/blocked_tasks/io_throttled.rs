@@ -56,7 +56,7 @@ pub const IO_THROTTLED: Rule = Rule {
 
 /// Whether the thread waits for writeback because it has dirtied too many pages.
 fn waits_for_writeback(thread: &BlockedThread) -> bool {
-    thread.wchan.as_ref().is_some_and(|channel| strip_compiler_suffix(channel.as_bytes()) == b"balance_dirty_pages")
+    thread.wait.wchan.as_ref().is_some_and(|channel| strip_compiler_suffix(channel.as_bytes()) == b"balance_dirty_pages")
 }
 
 /// What else may delay requests.
@@ -64,7 +64,7 @@ const OTHER_THROTTLES: &str = "io.latency, io.cost or the file system";
 
 /// ZFS uses one wait channel for the device, for its locks and for throttled writers.
 fn is_zfs_cv_wait(thread: &BlockedThread) -> bool {
-    thread.wchan.as_ref().is_some_and(|channel| strip_compiler_suffix(channel.as_bytes()) == b"cv_wait_common")
+    thread.wait.wchan.as_ref().is_some_and(|channel| strip_compiler_suffix(channel.as_bytes()) == b"cv_wait_common")
 }
 
 fn io_throttled(context: &RuleContext) -> Vec<Candidate> {
@@ -79,7 +79,7 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
     if !reaches_threshold(waiting, thresholds.io_throttled_threads) || holder.is_non_block_storage() {
         return None;
     }
-    let below: Vec<&DiskSpan> = match holder.disk {
+    let below: Vec<&DiskSpan> = match holder.wait.disk {
         Some(id) => context.interval.disks.iter().filter(|span| span.id == id).collect(),
         None => context.interval.disks.iter().collect(),
     };
@@ -93,7 +93,7 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
     let limit = (waiting * thresholds.io_throttled_device_share).min(MIN_BUSY_REQUESTS);
     let idle_below =
         in_device <= limit && in_flight.unwrap_or(0.0).min(below.iter().map(|span| f64::from(span.in_flight)).sum()) <= limit;
-    let process = context.process(holder.task.pid);
+    let process = context.process(holder.wait.task.pid);
     // A limit applies to the device that has requests of its own.
     let disks: Vec<DiskId> = below.iter().flat_map(|span| with_lower_devices(context.interval, span.id)).collect();
     let used_up = process.and_then(|process| most_exhausted_limit(context, process, &disks));
@@ -109,11 +109,11 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
         return None;
     }
     // Elsewhere in a file system the threads may wait for a lock, which no device shows.
-    if used_up.is_none() && !holder.wchan.as_ref().is_some_and(|channel| is_request_wait(channel.as_bytes())) {
+    if used_up.is_none() && !holder.wait.wchan.as_ref().is_some_and(|channel| is_request_wait(channel.as_bytes())) {
         return None;
     }
     // A limit lets requests through. Without one, the threads may wait for a page of a server that does not answer: a hung task.
-    let waited = waited_seconds(context.interval, holder.blocked_since_ns);
+    let waited = waited_seconds(context.interval, holder.wait.blocked_since_ns);
     if used_up.is_none() && !may_be_limited && waited >= waiting * MAX_SECONDS_PER_REQUEST {
         return None;
     }

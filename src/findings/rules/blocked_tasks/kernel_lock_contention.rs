@@ -2,7 +2,7 @@
 //! `interval::idle_blocked::kernel_locks` counts them.
 
 use crate::findings::finding::{Evidence, Kind, Severity, Subject};
-use crate::findings::formatting::{count, lossy_name, plural, significant_digits};
+use crate::findings::formatting::{count, lossy_name, plural, significant_digits, singular_or_plural};
 use crate::findings::hung_threads::hung_threads;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
@@ -144,9 +144,9 @@ fn is_hung(context: &RuleContext, locks: &KernelLocks) -> bool {
     }
     let groups = &context.interval.newer.waits.groups;
     let hung = hung_threads(context.interval, context.thresholds).filter(|thread| {
-        let group = groups.get(usize::from(thread.group));
+        let group = groups.get(usize::from(thread.wait.group));
         let mut of_group = locks.groups.iter().filter(|of_locks| Some(&of_locks.group) == group);
-        of_group.any(|of_locks| of_locks.waits.iter().any(|wait| thread.wchan.as_ref() == Some(&wait.wchan)))
+        of_group.any(|of_locks| of_locks.waits.iter().any(|wait| thread.wait.wchan.as_ref() == Some(&wait.wchan)))
     });
     hung.count() as f64 * 2.0 >= locks.threads
 }
@@ -156,7 +156,7 @@ fn is_hung(context: &RuleContext, locks: &KernelLocks) -> bool {
 fn group_summary(context: &RuleContext, group: &KernelLockGroup, whole: bool) -> String {
     let label = describe_process_group(&group.group, &group.label);
     let threads = plural(group.threads, "thread", "threads");
-    let verb = if count(group.threads) == "1" { "waits" } else { "wait" };
+    let verb = singular_or_plural(count(group.threads), "waits", "wait");
     let listed: Vec<String> = group.waits.iter().take(MAX_LISTED).map(|wait| wait_summary(context, wait)).collect();
     let what = awaited(context, group);
     let is_shared = main_lock(group).is_some_and(KernelLock::is_shared);
@@ -192,10 +192,10 @@ fn awaited(context: &RuleContext, group: &KernelLockGroup) -> String {
 fn frozen_mount<'a>(context: &'a RuleContext, group: &GroupId) -> Option<&'a Name> {
     let groups = &context.interval.newer.waits.groups;
     let of_group =
-        context.interval.blocked_threads.iter().filter(|thread| groups.get(usize::from(thread.group)) == Some(group));
+        context.interval.blocked_threads.iter().filter(|thread| groups.get(usize::from(thread.wait.group)) == Some(group));
     of_group
-        .filter(|thread| thread.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), None)))
-        .find_map(|thread| thread.mount.as_ref())
+        .filter(|thread| thread.wait.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), None)))
+        .find_map(|thread| thread.wait.mount.as_ref())
 }
 
 /// Whether threads of the group wait until a file system thaws.
@@ -251,7 +251,7 @@ fn evidence(context: &RuleContext, locks: &KernelLocks, top: &KernelLockGroup, a
         list.push(evidence_text("lock_holder", describe_named_holder(context.interval, holder).as_str()));
         list.push(evidence_text("lock_holder_basis", known_by(holder.field)));
         list.push(evidence_number("lock_holders_seen", f64::from(holder.holders)));
-        list.push(evidence_number("holder_tid", f64::from(holder.thread.task.tid)));
+        list.push(evidence_number("holder_tid", f64::from(holder.thread.wait.task.tid)));
         if let Some(stack) = stacks::stack_of(context.interval, holder.last_thread()) {
             list.push(evidence_text("holder_stack", stack.as_str()));
         }
@@ -267,11 +267,11 @@ fn evidence(context: &RuleContext, locks: &KernelLocks, top: &KernelLockGroup, a
     let holder = top.holder.iter().filter(|_| is_held).flat_map(|holder| holder_links(context.interval, holder));
     list.extend(evidence_chain(std::iter::once(waiting).chain(holder)));
     let names = context.interval.blocked_threads.iter().filter(|thread| {
-        context.interval.newer.waits.groups.get(usize::from(thread.group)) == Some(&top.group)
-            && top.waits.iter().any(|wait| Some(&wait.wchan) == thread.wchan.as_ref())
+        context.interval.newer.waits.groups.get(usize::from(thread.wait.group)) == Some(&top.group)
+            && top.waits.iter().any(|wait| Some(&wait.wchan) == thread.wait.wchan.as_ref())
     });
-    if let Some(thread) = names.max_by_key(|thread| thread.seen_count).filter(|_| top.threads >= MIN_SEVERAL_THREADS) {
-        list.push(evidence_text("thread", thread.comm.clone()));
+    if let Some(thread) = names.max_by_key(|thread| thread.wait.seen_count).filter(|_| top.threads >= MIN_SEVERAL_THREADS) {
+        list.push(evidence_text("thread", thread.wait.comm.clone()));
     }
     list
 }

@@ -23,7 +23,7 @@ fn activity(context: &RuleContext, process: &Process) -> String {
     let counts = &context.interval.wait_counts;
     let seen_count =
         |class: WaitClass| counts.process_threads(process.pid).iter().map(|thread| thread.count(class)).sum::<u32>();
-    let blocked = context.interval.blocked_threads.iter().find(|thread| thread.task.pid == process.pid);
+    let blocked = context.interval.blocked_threads.iter().find(|thread| thread.wait.task.pid == process.pid);
     let is_most = |class| f64::from(seen_count(class)) >= counts.sub_samples.len().max(1) as f64 / 2.0;
     if is_most(WaitClass::Running) {
         return "uses a CPU".into();
@@ -34,7 +34,7 @@ fn activity(context: &RuleContext, process: &Process) -> String {
             None => "sleeps".into(),
         };
     };
-    let call = blocked.and_then(|blocked| blocked.syscall).or(thread.wait.syscall().ok());
+    let call = blocked.and_then(|blocked| blocked.wait.syscall).or(thread.wait.syscall().ok());
     if let Some(name) = call.and_then(|call| syscall_of(context.interval, call)) {
         return if blocked.is_some() { format!("is in {name}") } else { format!("sleeps in {name}") };
     }

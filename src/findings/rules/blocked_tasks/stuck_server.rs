@@ -3,7 +3,7 @@
 
 use super::lock_holder::describe_lock_holder;
 use crate::findings::finding::{Evidence, Kind, Severity, Subject};
-use crate::findings::formatting::{duration, lossy_name, plural};
+use crate::findings::formatting::{duration, lossy_name, plural, singular_or_plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
     Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
@@ -93,7 +93,7 @@ fn describe_waiters(context: &RuleContext, server: &StuckServers, what: &str) ->
         let more = server.pipe_writers.len().saturating_sub(MAX_NAMED);
         let others =
             if more == 0 { String::new() } else { format!(" and {}", plural(more as f64, "other process", "other processes")) };
-        let verb = if server.pipe_writers.len() == 1 { "waits" } else { "wait" };
+        let verb = singular_or_plural(server.pipe_writers.len(), "waits", "wait");
         parts.push(format!("{}{others} {verb} to write to its pipe", named.join(", ")));
     }
     parts.join("; ")
@@ -166,9 +166,9 @@ fn evidence(context: &RuleContext, server: &StuckServers) -> Vec<Evidence> {
             list.push(evidence_text("cause", if queue.kind == WaitQueueKind::FileLock { "file lock" } else { "mutex" }));
             list.push(evidence_number("behind_lock_threads", queue.threads));
             let named = named_holder(context, server).filter(|_| queue.kind != WaitQueueKind::FileLock);
-            let holder = named.map(|holder| holder.thread.task.pid).or(queue.holder);
+            let holder = named.map(|holder| holder.thread.wait.task.pid).or(queue.holder);
             list.push(evidence_optional("holder_pid", holder.map(f64::from)));
-            list.extend(named.map(|holder| evidence_number("holder_tid", f64::from(holder.thread.task.tid))));
+            list.extend(named.map(|holder| evidence_number("holder_tid", f64::from(holder.thread.wait.task.tid))));
             list.extend(named.into_iter().flat_map(|holder| named_holder_evidence(context.interval, holder)));
         }
     }

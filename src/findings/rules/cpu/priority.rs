@@ -4,13 +4,7 @@
 pub use crate::findings::low_priority::is_low_priority;
 use crate::findings::rules::cpu::clauses::BACKGROUND_CLAUSE;
 use crate::interval::task::ThreadSpan;
-
-/// Policies of sched(7).
-const SCHED_OTHER: u8 = 0;
-const SCHED_FIFO: u8 = 1;
-const SCHED_RR: u8 = 2;
-const SCHED_BATCH: u8 = 3;
-const SCHED_DEADLINE: u8 = 6;
+use crate::sample::task::{SCHED_BATCH, SCHED_DEADLINE, SCHED_FIFO, SCHED_OTHER, SCHED_RR};
 
 /// Its nice value, if its policy has one.
 pub fn nice_value(thread: &ThreadSpan) -> Option<i8> {

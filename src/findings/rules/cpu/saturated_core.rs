@@ -45,7 +45,7 @@ pub const SATURATED_CORE: Rule = Rule {
 };
 
 /// Share of a CPU's busy time from which its top thread is named. docs/metrics.md, "Fixed thresholds".
-const MIN_NAMED_SHARE: f64 = 0.1;
+const MIN_NAMED_THREAD_SHARE: f64 = 0.1;
 
 /// Share of a CPU's time from which a kind of it is listed: less rounds to 0 %.
 const MIN_LISTED_SHARE: f64 = 0.005;
@@ -85,7 +85,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
         // used little.
         let top = core
             .top_thread
-            .filter(|(_, share)| !softirq && share.0 >= busy * MIN_NAMED_SHARE)
+            .filter(|(_, share)| !softirq && share.0 >= busy * MIN_NAMED_THREAD_SHARE)
             .map(|(task, share)| (context.task_label(task), share.0));
         let label = match &top {
             Some(((_, label), share)) => format!("; {label} ran there most: {}", percent(*share)),

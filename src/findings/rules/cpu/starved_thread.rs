@@ -1,7 +1,7 @@
 //! Part of rule cpu-saturated: the thread that gets far less CPU time than the others that want it, and why.
 
 use crate::findings::finding::Evidence;
-use crate::findings::formatting::{cpu_time, lossy_name, percent, plural};
+use crate::findings::formatting::{cpu_time, lossy_name, percent, plural, singular_or_plural};
 use crate::findings::rule_context::{RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::cpu::cgroup_weight::{are_divided_by_weights, cgroup_weight_reason};
 use crate::findings::rules::cpu::demand::{Demand, MIN_DEMAND, demands};
@@ -98,7 +98,7 @@ fn nice_reason(context: &RuleContext, starved: &Demand, demands: &[Demand]) -> O
     let most = preferred.iter().max_by(|a, b| a.used.total_cmp(&b.used)).filter(|_| used >= MIN_PREFERRED_CPUS)?;
     let highest = preferred.iter().filter_map(|demand| nice_value(demand.thread)).max()?;
     let (threads, (_, label)) = (plural(preferred.len() as f64, "thread", "threads"), context.task_label(most.thread.id));
-    let verb = if preferred.len() == 1 { "uses" } else { "use" };
+    let verb = singular_or_plural(preferred.len(), "uses", "use");
     Some(format!("{threads} of nice {highest} or less {verb} {}, most of all {label}", cpu_time(used)))
 }
 

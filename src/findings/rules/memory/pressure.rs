@@ -271,5 +271,5 @@ fn page_waiters(context: &RuleContext) -> f64 {
     let waits = &context.interval.newer.waits;
     let sub_samples = waits.sub_samples.len().max(1) as f64;
     let for_a_page = context.interval.blocked_threads.iter().filter(|thread| waits_for_page(context, thread));
-    for_a_page.map(|thread| f64::from(thread.seen_count) / sub_samples).sum()
+    for_a_page.map(|thread| f64::from(thread.wait.seen_count) / sub_samples).sum()
 }

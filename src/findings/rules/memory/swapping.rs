@@ -38,7 +38,7 @@ fn is_cheap(context: &RuleContext) -> bool {
 fn is_nothing_blocked_for_a_page(context: &RuleContext) -> bool {
     let interval = context.interval;
     let may_wait =
-        |thread: &BlockedThread| thread.syscall.is_none() || thread.is_page_fault() || waits_for_page(context, thread);
+        |thread: &BlockedThread| thread.wait.syscall.is_none() || thread.is_page_fault() || waits_for_page(context, thread);
     interval.host.privilege.has_cap_sys_ptrace && !interval.blocked_threads.iter().any(may_wait)
 }
 

@@ -1,7 +1,7 @@
 //! Rule nic-saturated: an interface is at its link speed, drops or damages packets, or its queueing discipline has a backlog.
 
 use crate::findings::finding::{Evidence, Kind, Severity};
-use crate::findings::formatting::{bytes, lossy_name, percent, plural, significant_digits};
+use crate::findings::formatting::{bytes, lossy_name, percent, plural, significant_digits, singular_or_plural};
 use crate::findings::network_scope::NetworkScope;
 use crate::findings::nic_conditions::damaged_packets;
 use crate::findings::rule::{Hysteresis, Rule};
@@ -228,7 +228,7 @@ fn describe_backlog(qdisc: &QdiscSpan) -> String {
     let waiting = match qdisc.backlog_packets {
         0 => String::new(),
         count => {
-            let verb = if count == 1 { "waits" } else { "wait" };
+            let verb = singular_or_plural(count, "waits", "wait");
             format!("{} ({}) {verb}, ", plural(count as f64, "packet", "packets"), bytes(qdisc.backlog_bytes as f64))
         }
     };

@@ -7,6 +7,7 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
     Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
 };
+use crate::findings::rules::network::MIN_TOP_HOST_SHARE;
 use crate::findings::syn_queue_conditions::{dropped_rate, syn_queue_full_rate};
 use crate::findings::wait_chain::link::ChainLink;
 use crate::sample::Name;
@@ -36,8 +37,6 @@ pub const SYN_QUEUE_OVERFLOW: Rule = Rule {
 
 /// Share of the SYN cookies that come back from which the clients are real ones. docs/metrics.md, "Fixed thresholds".
 const MIN_FINISHED_SHARE: f64 = 0.5;
-/// Share of the requests in a SYN queue from which one remote address is named for them. docs/metrics.md, "Fixed thresholds".
-const MIN_TOP_HOST_SHARE: f64 = 0.5;
 
 /// What fills the queue.
 #[derive(Clone, Copy, PartialEq)]

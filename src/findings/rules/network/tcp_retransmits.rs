@@ -10,6 +10,7 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
     Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
 };
+use crate::findings::rules::network::MIN_TOP_HOST_SHARE;
 use crate::findings::wait_chain::link::ChainLink;
 use crate::ids::ProcessId;
 use crate::interval::network::NicSpan;
@@ -207,9 +208,6 @@ impl<'a> TopHost<'a> {
 
 /// Multiple of the retransmits of an interval up to which a scan, which takes place a little earlier or later, has seen the same ones.
 const MAX_SCAN_DIFFERENCE: f64 = 1.25;
-
-/// Share of the retransmitted segments from which one remote host is named. docs/metrics.md, "Fixed thresholds".
-const MIN_TOP_HOST_SHARE: f64 = 0.5;
 
 /// As `MIN_LOCAL_DROP_SHARE`, for an interface that was found to be the cause recently.
 /// docs/metrics.md, "Fixed thresholds".

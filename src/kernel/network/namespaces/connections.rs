@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::kernel::cost_pacer::CostPacer;
 use crate::kernel::network::netlink::Netlink;
 use crate::kernel::network::remote_hosts::{ConnectionTable, RemoteHostReader};
 use crate::sample::Reading;
@@ -40,14 +41,14 @@ pub struct ConnectionScan {
     reader: RemoteHostReader,
     last_counters: Option<WaitCounters>,
     scan_until: Option<Instant>,
-    next_scan: Option<Instant>,
+    pacer: CostPacer,
 }
 
 impl ConnectionScan {
     /// `netlink`: a sock_diag socket of the namespace.
     pub fn new(netlink: Netlink) -> ConnectionScan {
         let reader = RemoteHostReader::with_socket(netlink);
-        ConnectionScan { reader, last_counters: None, scan_until: None, next_scan: None }
+        ConnectionScan { reader, last_counters: None, scan_until: None, pacer: CostPacer::default() }
     }
 
     /// Scans if a connection waits, or may. After an error the socket must not be used again.
@@ -57,16 +58,16 @@ impl ConnectionScan {
             self.scan_until = Some(begin + SCAN_TIME);
         }
         let may_wait = self.scan_until.is_some_and(|until| begin < until);
-        let is_due = self.next_scan.is_none_or(|at| at <= begin);
         let none_waits = || self.connections().waiting().is_empty() && self.connections().awaited_answers().next().is_none();
-        if !is_due || !may_wait && none_waits() {
+        if !self.pacer.is_due(begin) || !may_wait && none_waits() {
             return Ok(());
         }
         self.reader.scan_connections()?;
-        let rest = begin.elapsed().saturating_mul(INTERVAL_PER_COST);
+        self.pacer.schedule_next(begin, begin.elapsed(), INTERVAL_PER_COST);
         // Consumers of a queue on another host may wait for hours.
-        let only_answers = !may_wait && self.connections().waiting().is_empty();
-        self.next_scan = Some(begin + if only_answers { rest.max(ANSWERS_INTERVAL) } else { rest });
+        if !may_wait && self.connections().waiting().is_empty() {
+            self.pacer.postpone_until(begin + ANSWERS_INTERVAL);
+        }
         Ok(())
     }
 

@@ -92,8 +92,9 @@ const COMMAND_THIRD: &[u8] = b"_Z16dispatch_commandP3THDPK8COM_DATA19enum_server
 const MAX_VERSION_BYTES: u64 = 16;
 
 impl DatabaseServer {
-    /// Of a version of PostgreSQL that cannot be read, the numbers are those before 18. Blocks where a file system does not answer.
-    pub fn of(root: &Root, pid: u32) -> Result<DatabaseServer, UnknownDatabase> {
+    /// Finds by its functions which database a process is. Of a version of PostgreSQL that cannot be read, the state numbers are those
+    /// before 18. Blocks where a file system does not answer.
+    pub fn detect(root: &Root, pid: u32) -> Result<DatabaseServer, UnknownDatabase> {
         let link = format!("proc/{pid}/exe");
         let executable = open_link(&root.path(&link)).and_then(reopen_regular).map_err(UnknownDatabase::Unreadable)?;
         let path = || root.read_link(&link).unwrap_or_default().to_string_lossy().into_owned();
@@ -101,7 +102,7 @@ impl DatabaseServer {
         let [activity, lock_wait, dispatch, cache] = found.ok_or_else(|| UnknownDatabase::Malformed(path()))?;
         if let Some((_, activity)) = activity {
             let postgresql_version = postgresql_version(root, pid);
-            let states = postgresql_version.map_or(StateNumbers::Before18, StateNumbers::of_version);
+            let states = postgresql_version.map_or(StateNumbers::Before18, StateNumbers::from_version);
             let database = Database::PostgreSql { activity, lock_wait: lock_wait.map(|(_, offset)| offset), states };
             return Ok(DatabaseServer { database, postgresql_version, executable });
         }
@@ -191,7 +192,7 @@ fn optional_offset(word: &str) -> Option<Option<u64>> {
 }
 
 impl StateNumbers {
-    fn of_version(major: u32) -> StateNumbers {
+    fn from_version(major: u32) -> StateNumbers {
         if major >= 18 { StateNumbers::Since18 } else { StateNumbers::Before18 }
     }
 
@@ -230,16 +231,16 @@ mod tests {
     #[test]
     fn states_are_those_of_the_version() {
         // Running and fastpath; idle, and idle in a transaction
-        assert_eq!(StateNumbers::of_version(15).begin_and_end(), (0b1_0100, 0b10_1010));
-        assert_eq!(StateNumbers::of_version(18).begin_and_end(), (0b10_1000, 0b101_0100));
+        assert_eq!(StateNumbers::from_version(15).begin_and_end(), (0b1_0100, 0b10_1010));
+        assert_eq!(StateNumbers::from_version(18).begin_and_end(), (0b10_1000, 0b101_0100));
     }
 
     #[test]
     fn this_program_is_no_database() {
         let pid = std::process::id();
-        let why = DatabaseServer::of(&Root::host(), pid).unwrap_err().to_string();
+        let why = DatabaseServer::detect(&Root::host(), pid).unwrap_err().to_string();
         assert!(why.starts_with("no dispatch_command or pgstat_report_activity among the symbols of /"), "{why}");
-        assert!(matches!(DatabaseServer::of(&Root::host(), 2).unwrap_err(), UnknownDatabase::Unreadable(_)));
+        assert!(matches!(DatabaseServer::detect(&Root::host(), 2).unwrap_err(), UnknownDatabase::Unreadable(_)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use crate::ids::{CgroupId, CgroupVersion, CpuId, DiskId, NicId, ProcessId};
-use crate::recording::format::columns::{Columns, columns, put_at, take_at};
+use crate::recording::format::columns::{Columns, columns, read_at, write_at};
 use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::Malformed;
 use crate::sample::block_io::{BlockIo, LatencyBucket};
@@ -77,7 +77,7 @@ columns! { Limit: 32 { kind, process, cgroup, remote, used, max, in_time_wait, r
 impl Columns for LimitKind {
     const WIDTH: usize = 1;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         let number: u64 = match self {
             LimitKind::CgroupTasks => 0,
             LimitKind::OpenFiles => 1,
@@ -91,11 +91,11 @@ impl Columns for LimitKind {
             LimitKind::CommittedMemory => 9,
             LimitKind::TcpMemory => 10,
         };
-        number.put(row, names);
+        number.write(row, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        match u64::take(row, names)? {
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        match u64::read(row, names)? {
             0 => Ok(LimitKind::CgroupTasks),
             1 => Ok(LimitKind::OpenFiles),
             2 => Ok(LimitKind::HostFiles),
@@ -231,30 +231,30 @@ columns! { ProcessId: 2 { pid, start_ticks } }
 impl Columns for CpuId {
     const WIDTH: usize = 1;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
-        self.0.put(row, names);
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
+        self.0.write(row, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        u32::take(row, names).map(CpuId)
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        u32::read(row, names).map(CpuId)
     }
 }
 
 impl Columns for Operation {
     const WIDTH: usize = 1;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         let number: u64 = match self {
             Operation::Read => 0,
             Operation::Write => 1,
             Operation::Flush => 2,
             Operation::Discard => 3,
         };
-        number.put(row, names);
+        number.write(row, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        match u64::take(row, names)? {
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        match u64::read(row, names)? {
             0 => Ok(Operation::Read),
             1 => Ok(Operation::Write),
             2 => Ok(Operation::Flush),
@@ -267,16 +267,16 @@ impl Columns for Operation {
 impl Columns for CgroupVersion {
     const WIDTH: usize = 1;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         let number: u64 = match self {
             CgroupVersion::V1 => 1,
             CgroupVersion::V2 => 2,
         };
-        number.put(row, names);
+        number.write(row, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        match u64::take(row, names)? {
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        match u64::read(row, names)? {
             1 => Ok(CgroupVersion::V1),
             2 => Ok(CgroupVersion::V2),
             _ => Err(Malformed("a cgroup version is neither 1 nor 2")),
@@ -288,19 +288,19 @@ impl Columns for CgroupVersion {
 impl Columns for CgroupPressureAverages {
     const WIDTH: usize = 5;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         let pack = |line: Option<StallAverages>| {
             line.map_or(0, |line| 1 << 48 | u64::from(line.avg300) << 32 | u64::from(line.avg60) << 16 | u64::from(line.avg10))
         };
-        [self.cpu_some, self.io_some, self.io_full, self.memory_some, self.memory_full].map(pack).put(row, names);
+        [self.cpu_some, self.io_some, self.io_full, self.memory_some, self.memory_full].map(pack).write(row, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
         let unpack = |cell: u64| {
             let part = |shift: u32| (cell >> shift & 0xffff) as u16;
             (cell != 0).then(|| StallAverages { avg10: part(0), avg60: part(16), avg300: part(32) })
         };
-        let [cpu_some, io_some, io_full, memory_some, memory_full] = <[u64; 5]>::take(row, names)?.map(unpack);
+        let [cpu_some, io_some, io_full, memory_some, memory_full] = <[u64; 5]>::read(row, names)?.map(unpack);
         Ok(CgroupPressureAverages { cpu_some, io_some, io_full, memory_some, memory_full })
     }
 }
@@ -308,7 +308,7 @@ impl Columns for CgroupPressureAverages {
 impl Columns for ContainerRuntime {
     const WIDTH: usize = 1;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         let number: u64 = match self {
             ContainerRuntime::Other => 0,
             ContainerRuntime::Docker => 1,
@@ -317,11 +317,11 @@ impl Columns for ContainerRuntime {
             ContainerRuntime::Podman => 4,
             ContainerRuntime::Lxc => 5,
         };
-        number.put(row, names);
+        number.write(row, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        Ok(match u64::take(row, names)? {
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        Ok(match u64::read(row, names)? {
             1 => ContainerRuntime::Docker,
             2 => ContainerRuntime::Containerd,
             3 => ContainerRuntime::CriO,
@@ -336,30 +336,30 @@ impl Columns for ContainerRuntime {
 impl Columns for SocketAddr {
     const WIDTH: usize = 6;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         let (family, address, flow, scope) = match self {
             SocketAddr::V4(v4) => (4u64, u128::from(v4.ip().to_bits()), 0, 0),
             SocketAddr::V6(v6) => (6, v6.ip().to_bits(), v6.flowinfo(), v6.scope_id()),
         };
         let halves = [(address >> 64) as u64, address as u64];
-        put_at(&family, row, 0, names);
-        put_at(&halves, row, 1, names);
-        put_at(&self.port(), row, 3, names);
-        put_at(&flow, row, 4, names);
-        put_at(&scope, row, 5, names);
+        write_at(&family, row, 0, names);
+        write_at(&halves, row, 1, names);
+        write_at(&self.port(), row, 3, names);
+        write_at(&flow, row, 4, names);
+        write_at(&scope, row, 5, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        let [high, low]: [u64; 2] = take_at(row, 1, names)?;
-        let port: u16 = take_at(row, 3, names)?;
-        match take_at::<u64>(row, 0, names)? {
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        let [high, low]: [u64; 2] = read_at(row, 1, names)?;
+        let port: u16 = read_at(row, 3, names)?;
+        match read_at::<u64>(row, 0, names)? {
             4 => {
                 let bits = u32::try_from(low).map_err(|_| Malformed("an IPv4 address is too long"))?;
                 Ok(SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::from_bits(bits), port)))
             }
             6 => {
                 let address = Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
-                let (flow, scope) = (take_at(row, 4, names)?, take_at(row, 5, names)?);
+                let (flow, scope) = (read_at(row, 4, names)?, read_at(row, 5, names)?);
                 Ok(SocketAddr::V6(SocketAddrV6::new(address, port, flow, scope)))
             }
             // An unknown address family of a later version: the socket without its address.

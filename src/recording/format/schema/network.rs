@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::recording::format::columns::{Columns, columns, put_at, take_at};
+use crate::recording::format::columns::{Columns, columns, read_at, write_at};
 use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::Malformed;
 use crate::sample::network::namespaces::{NamespaceNic, NetworkNamespace, NetworkNamespaces, RetransmitHost};
@@ -87,7 +87,7 @@ columns! { UnixSenders: 32 {
 impl Columns for ConnectionWait {
     const WIDTH: usize = 1;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         let number: u64 = match self {
             ConnectionWait::Connect => 0,
             ConnectionWait::Acknowledgement => 1,
@@ -97,11 +97,11 @@ impl Columns for ConnectionWait {
             ConnectionWait::NameServer => 5,
             ConnectionWait::Answer => 6,
         };
-        number.put(row, names);
+        number.write(row, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        match u64::take(row, names)? {
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        match u64::read(row, names)? {
             0 => Ok(ConnectionWait::Connect),
             1 => Ok(ConnectionWait::Acknowledgement),
             2 => Ok(ConnectionWait::ClosedWindow),
@@ -118,18 +118,18 @@ impl Columns for ConnectionWait {
 impl Columns for IpAddr {
     const WIDTH: usize = 3;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         let (family, address) = match self {
             IpAddr::V4(v4) => (4u64, u128::from(v4.to_bits())),
             IpAddr::V6(v6) => (6, v6.to_bits()),
         };
-        put_at(&family, row, 0, names);
-        put_at(&[(address >> 64) as u64, address as u64], row, 1, names);
+        write_at(&family, row, 0, names);
+        write_at(&[(address >> 64) as u64, address as u64], row, 1, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        let [high, low]: [u64; 2] = take_at(row, 1, names)?;
-        match take_at::<u64>(row, 0, names)? {
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        let [high, low]: [u64; 2] = read_at(row, 1, names)?;
+        match read_at::<u64>(row, 0, names)? {
             4 => {
                 let bits = u32::try_from(low).map_err(|_| Malformed("an IPv4 address is too long"))?;
                 Ok(IpAddr::V4(Ipv4Addr::from_bits(bits)))

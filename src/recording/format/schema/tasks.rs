@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::ids::{GroupId, ProcessId, TaskId};
 #[cfg(test)]
 use crate::recording::format::columns::Described;
-use crate::recording::format::columns::{Columns, columns, put_at, take_at};
+use crate::recording::format::columns::{Columns, columns, read_at, write_at};
 use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::Malformed;
 use crate::sample::delays::{Delay, TaskDelays};
@@ -53,14 +53,14 @@ columns! { ProcessFacts: 12 { cmdline, executable, cgroup, memberships } }
 impl Columns for Arc<ProcessFacts> {
     const WIDTH: usize = ProcessFacts::WIDTH;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
-        ProcessFacts::put(self, row, names);
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
+        ProcessFacts::write(self, row, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
         match names.facts.take_process_facts() {
             Some(unchanged) => Ok(unchanged),
-            None => ProcessFacts::take(row, names).map(Arc::new),
+            None => ProcessFacts::read(row, names).map(Arc::new),
         }
     }
 
@@ -74,11 +74,11 @@ impl Columns for Arc<ProcessFacts> {
 impl Columns for Arc<[Thread]> {
     const WIDTH: usize = 1;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
-        (self.len() as u64).put(row, names);
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
+        (self.len() as u64).write(row, names);
     }
 
-    fn take(_: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+    fn read(_: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
         Ok(names.facts.take_threads().unwrap_or_default())
     }
 }
@@ -139,12 +139,12 @@ columns! { RawSyscall: 4 { number, arguments } }
 impl Columns for Arc<RawSyscall> {
     const WIDTH: usize = RawSyscall::WIDTH;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
-        RawSyscall::put(self, row, names);
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
+        RawSyscall::write(self, row, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        RawSyscall::take(row, names).map(Arc::new)
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        RawSyscall::read(row, names).map(Arc::new)
     }
 
     #[cfg(test)]
@@ -248,21 +248,21 @@ columns! { SubSample: 24 { boottime_ns, in_flight, cpu, waits } }
 impl Columns for GroupId {
     const WIDTH: usize = 4;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         match self {
-            GroupId::Process(process) => put_at(process, row, 1, names),
+            GroupId::Process(process) => write_at(process, row, 1, names),
             GroupId::Siblings { parent, executable } => {
-                put_at(&1u64, row, 0, names);
-                put_at(parent, row, 1, names);
-                put_at(executable, row, 3, names);
+                write_at(&1u64, row, 0, names);
+                write_at(parent, row, 1, names);
+                write_at(executable, row, 3, names);
             }
         }
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        match take_at::<u64>(row, 0, names)? {
-            0 => take_at::<ProcessId>(row, 1, names).map(GroupId::Process),
-            1 => Ok(GroupId::Siblings { parent: take_at(row, 1, names)?, executable: take_at(row, 3, names)? }),
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        match read_at::<u64>(row, 0, names)? {
+            0 => read_at::<ProcessId>(row, 1, names).map(GroupId::Process),
+            1 => Ok(GroupId::Siblings { parent: read_at(row, 1, names)?, executable: read_at(row, 3, names)? }),
             _ => Err(Malformed("a group is neither a process nor siblings")),
         }
     }
@@ -273,13 +273,13 @@ macro_rules! numbered {
         impl Columns for $type {
             const WIDTH: usize = 1;
 
-            fn put(&self, row: &mut [u64], names: &mut Interner) {
+            fn write(&self, row: &mut [u64], names: &mut Interner) {
                 let number: u64 = match self { $( $variant => $number ),* };
-                number.put(row, names);
+                number.write(row, names);
             }
 
-            fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-                Ok(match u64::take(row, names)? { $( $number => $variant, )* _ => $otherwise })
+            fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+                Ok(match u64::read(row, names)? { $( $number => $variant, )* _ => $otherwise })
             }
         }
     };
@@ -289,7 +289,7 @@ macro_rules! numbered {
 impl Columns for OwnerField {
     const WIDTH: usize = 1;
 
-    fn put(&self, row: &mut [u64], names: &mut Interner) {
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
         let number: u64 = match *self {
             OwnerField::GlibcMutex => 0,
             OwnerField::FutexWord => 1,
@@ -301,11 +301,11 @@ impl Columns for OwnerField {
                 WAKER | u64::from(made.min(MAX_CHECKS)) << 8 | u64::from(confirmed.min(MAX_CHECKS)) << 32
             }
         };
-        number.put(row, names);
+        number.write(row, names);
     }
 
-    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        let number = u64::take(row, names)?;
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        let number = u64::read(row, names)?;
         let checks = |shift: u32| u32::try_from(number >> shift & u64::from(MAX_CHECKS)).unwrap_or(0);
         Ok(match number & 0xff {
             1 => OwnerField::FutexWord,

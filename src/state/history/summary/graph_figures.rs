@@ -90,7 +90,7 @@ impl ThreadState {
         ThreadState::NotAsleep,
     ];
 
-    fn of(self, counts: [f32; 5]) -> f32 {
+    fn value(self, counts: [f32; 5]) -> f32 {
         counts.get(self as usize).copied().unwrap_or_else(|| counts.iter().sum())
     }
 }
@@ -141,7 +141,7 @@ impl CpuTime {
         CpuTime::Busy,
     ];
 
-    fn of(self, [user, system, irq, steal, blocked, free]: [f32; 6]) -> f32 {
+    fn value(self, [user, system, irq, steal, blocked, free]: [f32; 6]) -> f32 {
         match self {
             CpuTime::User => user,
             CpuTime::System => system,
@@ -182,10 +182,10 @@ impl IntervalSummary {
     /// The value of a figure; `None` if it is unknown.
     pub fn figure(&self, figure: &GraphFigure) -> Option<f32> {
         match figure {
-            GraphFigure::CpuTime(time) => self.cpu_time().map(|shares| time.of(shares)),
+            GraphFigure::CpuTime(time) => self.cpu_time().map(|shares| time.value(shares)),
             GraphFigure::CpuBusy(id) => self.cpu_busy(*id),
             GraphFigure::BusiestCpu => self.busiest_cpu(),
-            GraphFigure::Threads(state) => self.threads.map(|counts| state.of(counts)),
+            GraphFigure::Threads(state) => self.threads.map(|counts| state.value(counts)),
             GraphFigure::Memory(share) => self.memory.get(*share as usize).copied().flatten(),
             GraphFigure::DiskAwait(id, operation) => self.disk_await(*id, *operation),
             GraphFigure::DiskLatency(id, operation, class) => self.disk_latency(*id, *operation, *class),
@@ -204,7 +204,7 @@ impl IntervalSummary {
     /// Calls `add` with each known figure and its value.
     pub(in crate::state) fn each_graph_figure(&self, mut add: impl FnMut(GraphFigure, f32)) {
         if let Some(shares) = self.cpu_time() {
-            CpuTime::ALL.into_iter().for_each(|time| add(GraphFigure::CpuTime(time), time.of(shares)));
+            CpuTime::ALL.into_iter().for_each(|time| add(GraphFigure::CpuTime(time), time.value(shares)));
         }
         for id in (0..u32::try_from(self.cpus.len()).unwrap_or(0)).map(CpuId) {
             if let Some(busy) = self.cpu_busy(id) {
@@ -215,7 +215,7 @@ impl IntervalSummary {
             add(GraphFigure::BusiestCpu, busy);
         }
         if let Some(counts) = self.threads {
-            ThreadState::ALL.into_iter().for_each(|state| add(GraphFigure::Threads(state), state.of(counts)));
+            ThreadState::ALL.into_iter().for_each(|state| add(GraphFigure::Threads(state), state.value(counts)));
         }
         for (share, value) in MemoryShare::ALL.into_iter().zip(self.memory) {
             if let Some(value) = value {

@@ -1,7 +1,7 @@
 //! The part of send-blocked that is about pipes: the reader is a process of this machine that sleeps elsewhere.
 
 use crate::findings::finding::Severity;
-use crate::findings::formatting::{duration, lossy_name};
+use crate::findings::formatting::{duration, lossy_name, singular_or_plural};
 use crate::findings::pipe_writers::{PipeWriteWait, pipe_write_waits};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 
@@ -30,7 +30,7 @@ fn candidate(context: &RuleContext, wait: &PipeWriteWait) -> Candidate {
         sentence: format!(
             "{} {} been blocked for {} in write to a pipe that {} ({}){others} {}",
             wait.describe_waiters(),
-            if wait.threads == 1 { "has" } else { "have" },
+            singular_or_plural(wait.threads, "has", "have"),
             duration(seconds),
             lossy_name(name),
             process.pid,

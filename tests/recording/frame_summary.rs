@@ -13,7 +13,7 @@ use crate::support::{PATIENCE, Sink, few_samples, options};
 
 const KEY: u8 = 3;
 const INDEX: u8 = 7;
-const DIGEST: u8 = 9;
+const FRAME_SUMMARY: u8 = 9;
 
 /// The summary of sample `number`: the first one is not evaluated.
 fn seen(number: usize) -> FrameSummary {
@@ -72,11 +72,11 @@ fn without_an_index_summaries_are_known_up_to_the_last_key_frame() {
     let bytes = recorded(&samples);
     let places = frames(&bytes);
     let of_kind = |kind: u8| places.iter().filter(move |place| place.kind == kind).copied().collect::<Vec<_>>();
-    let (digests, keys) = (of_kind(DIGEST), of_kind(KEY));
-    assert_eq!((keys.len(), digests.len()), (4, 4), "each group has one");
+    let (summaries, keys) = (of_kind(FRAME_SUMMARY), of_kind(KEY));
+    assert_eq!((keys.len(), summaries.len()), (4, 4), "each group has one");
     let told_of = |bytes: &[u8]| told(&Replayer::from_bytes(bytes.to_vec()).unwrap());
     let until = |known: usize, all: usize| (0..all).map(|number| (number < known).then(|| seen(number))).collect::<Vec<_>>();
-    let killed = &bytes[..digests[3].at];
+    let killed = &bytes[..summaries[3].at];
     assert_eq!(told_of(killed), until(360, 400));
     // Closed, but the index is damaged: the frames of the key groups are found.
     let mut damaged = bytes.clone();
@@ -84,7 +84,7 @@ fn without_an_index_summaries_are_known_up_to_the_last_key_frame() {
     assert_eq!(told_of(&damaged), until(400, 400));
     // A damaged summary frame costs the summaries of its own samples, and is reported.
     let mut damaged = killed.to_vec();
-    damaged[digests[1].at + 55] ^= 1;
+    damaged[summaries[1].at + 55] ^= 1;
     let replayer = Replayer::from_bytes(damaged).unwrap();
     let expected: Vec<_> =
         (0..400).map(|number| if (120..240).contains(&number) { FrameSummary::default() } else { seen(number) }).collect();
@@ -112,8 +112,8 @@ fn a_reader_of_a_growing_recording_gets_summaries() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("growing.stalltop");
     let key = frames(&bytes).into_iter().filter(|place| place.kind == KEY).nth(1).unwrap();
-    let digest = frames(&bytes).into_iter().find(|place| place.kind == DIGEST).unwrap();
-    std::fs::write(&path, &bytes[..digest.at]).unwrap();
+    let summary = frames(&bytes).into_iter().find(|place| place.kind == FRAME_SUMMARY).unwrap();
+    std::fs::write(&path, &bytes[..summary.at]).unwrap();
     let mut replayer = Replayer::open(&path).unwrap();
     assert!(replayer.len() == 120 && told(&replayer).iter().all(Option::is_none));
     std::fs::write(&path, &bytes[..key.end()]).unwrap();
@@ -137,10 +137,10 @@ fn damaged_summaries_affect_no_sample() {
     let places = frames(&bytes);
     let place = |kind: u8| *places.iter().find(|place| place.kind == kind).unwrap();
     // Not closed: no summaries.
-    assert!(sound(bytes[..place(DIGEST).at].to_vec(), "cut").iter().all(Option::is_none));
+    assert!(sound(bytes[..place(FRAME_SUMMARY).at].to_vec(), "cut").iter().all(Option::is_none));
     // Damaged summary frame: the index has them too. Damaged index: the summary frame has them.
     let all: Vec<_> = (0..20).map(|number| Some(seen(number))).collect();
-    for at in place(DIGEST).at..place(INDEX).end() {
+    for at in place(FRAME_SUMMARY).at..place(INDEX).end() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x10;
         assert_eq!(sound(damaged, "damaged"), all, "byte {at}");

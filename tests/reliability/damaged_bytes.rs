@@ -2,7 +2,7 @@
 //! recorded, and only damaged samples and those that refer to them are lost.
 
 use crate::generator::Dice;
-use crate::measure::{MIB, Tally, full};
+use crate::measure::{MIB, Trials, full};
 use crate::recorded::Recorded;
 
 /// Most bytes that reading a damaged small recording may allocate.
@@ -17,11 +17,11 @@ fn stride() -> usize {
 fn cut_anywhere_nothing_before_the_cut_is_lost() {
     let recorded = Recorded::small();
     let frames = &recorded.frames;
-    let mut tally = Tally::new("cut at every byte", recorded.samples.len());
+    let mut trials = Trials::new("cut at every byte", recorded.samples.len());
     for cut in (0..recorded.bytes.len()).step_by(stride()) {
         let part = &recorded.bytes[..cut];
         let whole = frames.iter().filter(|frame| frame.is_sample() && frame.end() <= cut).count();
-        tally.attempt(CAP, || {
+        trials.run(CAP, || {
             match recorded.read_file(part) {
                 Some(found) => {
                     assert_eq!(found.sound, (0..whole).collect(), "cut at {cut}");
@@ -43,19 +43,19 @@ fn cut_anywhere_nothing_before_the_cut_is_lost() {
 #[test]
 fn a_flipped_bit_is_detected_and_costs_only_what_refers_to_its_frame() {
     let recorded = Recorded::small();
-    let mut tally = Tally::new("each bit of each byte flipped", recorded.samples.len());
+    let mut trials = Trials::new("each bit of each byte flipped", recorded.samples.len());
     for at in (0..recorded.bytes.len()).step_by(stride()) {
         let some = (at * 5 + at / 8) % 8;
         for bit in (0..8).filter(|&bit| full() || bit == some) {
-            tally.attempt(CAP, || flip(recorded, at, bit));
+            trials.run(CAP, || flip(recorded, at, bit));
         }
     }
     let recorded = Recorded::long();
-    let mut tally = Tally::new("a bit flipped", recorded.samples.len());
+    let mut trials = Trials::new("a bit flipped", recorded.samples.len());
     let mut dice = Dice::new(23);
     for _ in 0..if full() { 20_000 } else { 5 } {
         let (at, bit) = (dice.below(recorded.bytes.len() as u64) as usize, dice.below(8) as usize);
-        tally.attempt(CAP, || flip(recorded, at, bit));
+        trials.run(CAP, || flip(recorded, at, bit));
     }
 }
 
@@ -99,7 +99,7 @@ fn bytes_changed_inserted_and_removed_cost_what_they_hit() {
     for (seed, (what, change, hits_the_range)) in changes.into_iter().enumerate() {
         let mut dice = Dice::new(seed as u64 + 40);
         for recorded in [Recorded::small(), Recorded::long()] {
-            let mut tally = Tally::new(what, recorded.samples.len());
+            let mut trials = Trials::new(what, recorded.samples.len());
             let rounds = match (full(), recorded.samples.len() < 10) {
                 (true, true) => 20_000,
                 (true, false) => 2000,
@@ -108,7 +108,7 @@ fn bytes_changed_inserted_and_removed_cost_what_they_hit() {
             };
             for round in 0..rounds {
                 let mut damaged = recorded.bytes.clone();
-                // The file header has a sweep of its own.
+                // The file header has a test of its own.
                 let at = 128 + dice.below(recorded.bytes.len() as u64 - 128) as usize;
                 let most = if dice.one_in(3) { 4096 } else { 64 };
                 let end = (at + 1 + dice.below(most) as usize).min(damaged.len());
@@ -120,8 +120,7 @@ fn bytes_changed_inserted_and_removed_cost_what_they_hit() {
                     (false, true) => at - 1..at + 1,
                     (false, false) => at..at,
                 };
-                tally
-                    .attempt(CAP, || recorded.survives(&damaged, Some(&hit), &format!("{what}, round {round}: {at} to {end}")));
+                trials.run(CAP, || recorded.survives(&damaged, Some(&hit), &format!("{what}, round {round}: {at} to {end}")));
             }
         }
     }
@@ -131,7 +130,7 @@ fn bytes_changed_inserted_and_removed_cost_what_they_hit() {
 #[test]
 fn bytes_missing_anywhere_cost_only_the_frames_they_are_missing_in() {
     let recorded = Recorded::small();
-    let mut tally = Tally::new("1, 20, 51, 52, 53 bytes removed at every byte", recorded.samples.len());
+    let mut trials = Trials::new("1, 20, 51, 52, 53 bytes removed at every byte", recorded.samples.len());
     for at in (0..recorded.bytes.len()).step_by(stride() * 4) {
         for count in [1, 20, 51, 52, 53] {
             let end = (at + count).min(recorded.bytes.len());
@@ -140,7 +139,7 @@ fn bytes_missing_anywhere_cost_only_the_frames_they_are_missing_in() {
             let hit = at..end;
             // After a short file header no offset is right.
             let known = (at >= 128).then_some(&hit);
-            tally.attempt(CAP, || recorded.survives(&damaged, known, &format!("{count} bytes removed at {at}")));
+            trials.run(CAP, || recorded.survives(&damaged, known, &format!("{count} bytes removed at {at}")));
         }
     }
 }
@@ -164,7 +163,7 @@ fn a_frame_that_is_short_of_a_few_bytes_costs_nothing_behind_it() {
 #[test]
 fn frames_out_of_place_give_no_false_sample() {
     let recorded = Recorded::small();
-    let mut tally = Tally::new("intact bytes of the recording copied elsewhere", recorded.samples.len());
+    let mut trials = Trials::new("intact bytes of the recording copied elsewhere", recorded.samples.len());
     let mut dice = Dice::new(11);
     for round in 0..if full() { 50_000 } else { 60 } {
         let mut damaged = recorded.bytes.clone();
@@ -172,6 +171,6 @@ fn frames_out_of_place_give_no_false_sample() {
         let (at, from) = (dice.below(length) as usize, dice.below(length) as usize);
         let copy = recorded.bytes[from..(from + 1 + dice.below(4096) as usize).min(recorded.bytes.len())].to_vec();
         damaged.splice(at..at, copy);
-        tally.attempt(CAP, || recorded.survives(&damaged, None, &format!("round {round}")));
+        trials.run(CAP, || recorded.survives(&damaged, None, &format!("round {round}")));
     }
 }
