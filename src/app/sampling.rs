@@ -90,7 +90,19 @@ impl SamplerThread {
         SamplerThread::start_with_operations(root, interval, span, probes, None)
     }
 
-    /// The same; each sample contains the last total of `record --ops`.
+    /// The same; the last sample comes later where fewer than `min_samples` would have been taken.
+    pub fn start_with_min_samples(
+        root: Root,
+        interval: Duration,
+        span: Option<Duration>,
+        probes: ProbeMode,
+        min_samples: u32,
+    ) -> Result<SamplerThread, Failure> {
+        let schedule = Schedule::new(interval, span).with_min_samples(min_samples);
+        SamplerThread::spawn(new_sampler(root, probes)?, schedule, Some(Throttle::default()), None)
+    }
+
+    /// As `start`; each sample contains the last total of `record --ops`.
     pub fn start_with_operations(
         root: Root,
         interval: Duration,

@@ -49,6 +49,9 @@ type OnEvaluation<'a> = &'a mut dyn FnMut(&Evaluation) -> Result<ReaderState, Fa
 /// Intervals that an all-clear needs, as on the screens; a finding needs as many.
 const MIN_FOR_ALL_CLEAR: usize = 2;
 
+/// Samples of so many intervals.
+const MIN_SAMPLES: u32 = 3;
+
 pub fn check(root: Root, configuration: &Configuration, check: &Check) -> Result<Exit, Failure> {
     check_usage(check).and_then(|()| run(root, configuration, check)).map_err(Failure::as_unknown)
 }
@@ -263,7 +266,8 @@ impl EvaluationSource<'_> {
         let longest = span.unwrap_or(Duration::MAX);
         let interval = check.interval.unwrap_or_else(|| default_interval(longest)).min(longest);
         let baseline_learner = BaselineLearner::for_root(&root);
-        let sampler = SamplerThread::start(root, interval, span, settings.probes())?;
+        // With fewer samples nothing would be known: on a slow machine it takes longer than the span.
+        let sampler = SamplerThread::start_with_min_samples(root, interval, span, settings.probes(), MIN_SAMPLES)?;
         let stopped = Arc::new(AtomicBool::new(false));
         if let Some(signals) = termination_signals {
             let (control, stopped) = (sampler.control(), Arc::clone(&stopped));

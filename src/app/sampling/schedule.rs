@@ -16,6 +16,8 @@ pub struct Schedule {
     /// Due times before `next` that the throttle skips
     skipped: u32,
     end: Option<Instant>,
+    /// Samples without which it does not end
+    min_samples: u32,
     /// From the first sample to the second
     first_interval: Duration,
 }
@@ -31,6 +33,7 @@ impl Schedule {
             counted_until: now,
             skipped: 0,
             end: span.map(|span| now + span),
+            min_samples: 0,
             first_interval: FIRST_INTERVAL,
         }
     }
@@ -38,6 +41,11 @@ impl Schedule {
     /// The second sample is due after a whole interval.
     pub fn without_early_sample(self) -> Schedule {
         Schedule { first_interval: self.interval, ..self }
+    }
+
+    /// The end waits for so many samples, where they take long.
+    pub fn with_min_samples(self, min_samples: u32) -> Schedule {
+        Schedule { min_samples, ..self }
     }
 
     pub fn interval(&self) -> Duration {
@@ -70,8 +78,12 @@ impl Schedule {
     /// Moves to the due time that is `stride` intervals later, or the first one after `now`: missed samples are not taken
     /// later. Returns false at the end.
     pub fn advance(&mut self, now: Instant, stride: u32) -> bool {
+        self.min_samples = self.min_samples.saturating_sub(1);
         if self.end.is_some_and(|end| self.next >= end) {
-            return false;
+            if self.min_samples == 0 {
+                return false;
+            }
+            self.end = Some(now + self.interval);
         }
         let early = self.origin + self.first_interval;
         if self.next == self.origin && self.interval > self.first_interval * 2 && now < early {
@@ -168,6 +180,17 @@ mod tests {
         schedule.advance(at(4210), 3);
         assert_eq!((schedule.next_due(), schedule.skipped()), (at(6000), 1));
         assert_eq!(schedule.missed(at(9_020)), 4, "of the five between, only the one at 5 s was skipped");
+    }
+
+    #[test]
+    fn the_end_waits_for_the_wanted_samples() {
+        let interval = Duration::from_millis(200);
+        let mut schedule = Schedule::new(interval, Some(interval * 2)).with_min_samples(3);
+        // Each sample takes a second.
+        let start = schedule.next_due();
+        assert!(schedule.advance(start + Duration::from_secs(1), 1));
+        assert!(schedule.advance(start + Duration::from_secs(2), 1));
+        assert!(!schedule.advance(start + Duration::from_secs(3), 1));
     }
 
     #[test]
