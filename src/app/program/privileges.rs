@@ -118,7 +118,7 @@ pub fn bpf_remedy() -> String {
         return "the kernel is locked down: boot it without lockdown=confidentiality".to_owned();
     }
     if probe::permission_obstacle().is_none() {
-        return "the capabilities are there, docs/probes.md says what it needs of the kernel".to_owned();
+        return "it takes another kernel (docs/probes.md)".to_owned();
     }
     remedy(&[(39, "BPF"), (38, "PERFMON")], "run as root, or with CAP_BPF and CAP_PERFMON")
 }

@@ -6,6 +6,7 @@ mod parked;
 mod reads;
 mod sub_samples;
 mod threads;
+mod wait_channels;
 
 use std::fs;
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::super::*;
+use crate::kernel::task::wait_channel::WaitChannelFile;
 use crate::sample::host::Privilege;
 use crate::sample::task::{Process, Thread};
 use crate::sample::{Absent, Name};
@@ -137,6 +138,10 @@ impl Machine {
     /// A kernel without CONFIG_SCHED_INFO.
     pub(super) fn disable_schedstat(&mut self) {
         self.scanner.context.has_schedstat = false;
+    }
+
+    pub(super) fn set_wait_channel_file(&mut self, file: WaitChannelFile) {
+        self.scanner.context.files.wait_channel_file = file;
     }
 
     pub(super) fn set_has_fuse_mounts(&mut self, has_fuse_mounts: bool) {
