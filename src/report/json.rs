@@ -13,6 +13,7 @@ use super::mean_figures::MeanFigures;
 use super::report_data::steps::round_to_five_digits;
 use super::report_data::{Chart, Gap, ReportData};
 use super::window::Window;
+use crate::findings::Severity;
 use crate::ids::is_unprintable;
 
 /// `check --json`: one object, one line.
@@ -145,7 +146,11 @@ impl CheckJson {
             host: window.host().map(|host| host.hostname.to_string_lossy()),
             from,
             to,
-            verdict: if window.unknown_reason().is_some() { "unknown" } else { overall_status(window.worst_severity()) },
+            verdict: if window.unknown_reason(Severity::Warning).is_some() {
+                "unknown"
+            } else {
+                overall_status(window.worst_severity())
+            },
             figures: window.figures(),
             cross_checks: CrossChecksJson::new(window),
             findings: window.findings().into_iter().map(FindingJson::new).collect(),

@@ -13,7 +13,7 @@ const MAX_LENGTH: usize = 900;
 
 /// The status and the performance data without unknown figures. Findings below `fail_on` do not raise the status.
 pub fn plugin_output(window: &Window, fail_on: Severity, thresholds: &Thresholds) -> String {
-    if let Some(why) = window.unknown_reason() {
+    if let Some(why) = window.unknown_reason(fail_on) {
         return format!("STALLTOP UNKNOWN - {}\n", escape_bars(&why));
     }
     let findings = window.findings();

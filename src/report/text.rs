@@ -10,7 +10,7 @@ use crate::units::time::duration;
 
 /// `check`: a line with the status, a line per finding, a line with missing readings.
 pub fn check(window: &Window) -> String {
-    if let Some(why) = window.unknown_reason() {
+    if let Some(why) = window.unknown_reason(Severity::Warning) {
         return format!("unknown: {why}\n");
     }
     let Some((_, to)) = window.time_range() else { return String::new() };

@@ -166,10 +166,10 @@ impl Window {
         self.incomplete = why;
     }
 
-    /// Why it is not known whether something is wrong; `None` where a problem was found, or enough was seen.
-    pub fn unknown_reason(&self) -> Option<String> {
+    /// Why it is not known whether something is wrong of this severity or a higher one; `None` where it was found, or enough was seen.
+    pub fn unknown_reason(&self, at_least: Severity) -> Option<String> {
         let Some(host) = self.host() else { return Some("there were no two samples to compare".to_owned()) };
-        let incomplete = self.incomplete.filter(|_| self.worst_severity() < Some(Severity::Warning))?;
+        let incomplete = self.incomplete.filter(|_| self.worst_severity() < Some(at_least))?;
         let why = match incomplete {
             Incomplete::TooFewIntervals => "too early for an all-clear",
             Incomplete::EndsInDamage => "the recording ends in damage",
@@ -335,15 +335,16 @@ mod tests {
     fn too_little_without_a_problem_is_unknown() {
         let mut window = a_thread_at_its_limit_has_ended();
         window.set_incomplete(Some(Incomplete::EndsInDamage));
-        assert_eq!(window.unknown_reason(), None, "a warning is a result");
+        assert_eq!(window.unknown_reason(Severity::Warning), None, "a warning is a result");
+        assert!(window.unknown_reason(Severity::Critical).is_some(), "but none that excludes a critical one");
         window.filter.only.push(Kind::OomKill);
-        let reason = window.unknown_reason().unwrap();
+        let reason = window.unknown_reason(Severity::Warning).unwrap();
         assert!(reason.starts_with("only 19.0 s of ") && reason.ends_with("the recording ends in damage"), "{reason}");
         let text = text::check(&window);
         assert_eq!(text, format!("unknown: {reason}\n"));
         window.set_incomplete(None);
-        assert_eq!(window.unknown_reason(), None);
-        assert!(Window::default().unknown_reason().is_some());
+        assert_eq!(window.unknown_reason(Severity::Warning), None);
+        assert!(Window::default().unknown_reason(Severity::Warning).is_some());
     }
 
     #[test]

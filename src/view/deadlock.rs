@@ -81,7 +81,7 @@ fn cycle(deadlock: &Deadlock, width: usize) -> Vec<SafeLine> {
 fn ended_holder(deadlock: &Deadlock, process: SafeText) -> SafeLine {
     let holder = deadlock.threads.first().map_or_else(String::new, thread_name);
     let holder = SafeText::sanitize(holder);
-    let waiting = safe!("   {:.0} waiting for a mutex that {holder} held when it ended", deadlock.others);
+    let waiting = safe!("   {:.0} waiting for a mutex that {holder} held when it ended", deadlock.others.round().max(1.0));
     SafeLine::new(process, StyleRole::Bold).with(waiting, StyleRole::Plain)
 }
 

@@ -115,7 +115,7 @@ fn once(source: EvaluationSource) -> Result<Exit, Failure> {
         Ok(ReaderState::Open)
     })?;
     window.set_incomplete(ended.incomplete());
-    let (fail_on, unknown) = (check.fail_on.severity(), window.unknown_reason());
+    let (fail_on, unknown) = (check.fail_on.severity(), window.unknown_reason(check.fail_on.severity()));
     match check.format() {
         Format::Text => stdio::print_localized(&text::check(&window)),
         Format::Json => stdio::print(&json::check(&window)),
@@ -152,10 +152,11 @@ fn watch(source: EvaluationSource) -> Result<Exit, Failure> {
             _ => stdio::print_localized(&entries.iter().map(|entry| finding_log::text(host, entry)).collect::<String>()),
         }
     })?;
-    let reason = ended.reason;
+    let (reason, fail_on) = (ended.reason, check.fail_on.severity());
+    let unknown = log.is_empty() || (ended.incomplete().is_some() && log.worst_severity() < Some(fail_on));
     ended.finish()?;
     match reason {
-        EndReason::Completed => Ok(exit_status(log.is_empty(), log.worst_severity(), check.fail_on.severity())),
+        EndReason::Completed => Ok(exit_status(unknown, log.worst_severity(), fail_on)),
         EndReason::Interrupted => Ok(Exit::Success),
     }
 }

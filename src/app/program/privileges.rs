@@ -35,8 +35,9 @@ pub const MONITORING_CAPABILITIES: [Capability; 5] = [
 
 /// CAP_SYS_ADMIN stays permitted and is not effective: only a thread that enters the network namespace of a container makes it
 /// effective for itself, and ends after it has opened its sockets (`kernel::network::namespaces`), and the sampling thread while it
-/// opens the stack files of stuck threads (`kernel::stacks`; where wchan says nothing, of all, `kernel::task::wait_channel`), and `probe query` while it attaches to functions of a server. It gives no right that root did not
-/// have with CAP_SYS_PTRACE, which controls any process. The unit does not grant it.
+/// opens the stack files of stuck threads (`kernel::stacks`; where wchan says nothing, of all, `kernel::task::wait_channel`), and
+/// `probe query` while it attaches to functions of a server. It gives no right that root did not have with CAP_SYS_PTRACE, which
+/// controls any process. The unit does not grant it.
 const NAMESPACE_CAPABILITY: Capability = 21;
 
 /// CAP_KILL, to send signals to processes of other users as root: only with `--allow-signals`.
@@ -93,8 +94,7 @@ pub fn drop_privileges_for(command: &Command) {
     let effective = set_of(FILE_CAPABILITIES.iter().chain(monitoring).chain(signals).chain(resource));
     let only_permitted = if samples_machine { 1 << NAMESPACE_CAPABILITY } else { 0 };
     if samples_machine {
-        // Before Linux 5.11 the maps of eBPF programs count as locked memory, and only CAP_SYS_RESOURCE may raise its limit.
-        let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
+        raise_limit_of_locked_memory();
     }
     drop_all_except(effective, effective | only_permitted);
 }
@@ -107,8 +107,14 @@ pub fn drop_resource_capability() {
 
 /// For the process that loads the task iterator.
 pub fn drop_privileges_for_loader() {
+    raise_limit_of_locked_memory();
     let kept = set_of(BPF_CAPABILITIES.iter());
     drop_all_except(kept, kept);
+}
+
+/// Before Linux 5.11 the maps of eBPF programs count as locked memory, and only CAP_SYS_RESOURCE may raise its limit.
+fn raise_limit_of_locked_memory() {
+    let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
 }
 
 /// What lets this process load eBPF programs.
@@ -118,7 +124,7 @@ pub fn bpf_remedy() -> String {
         return "the kernel is locked down: boot it without lockdown=confidentiality".to_owned();
     }
     if probe::permission_obstacle().is_none() {
-        return "it takes another kernel (docs/probes.md)".to_owned();
+        return "the capabilities are there: it takes another kernel (docs/probes.md), or a container's seccomp filter refuses bpf(2)".to_owned();
     }
     remedy(&[(39, "BPF"), (38, "PERFMON")], "run as root, or with CAP_BPF and CAP_PERFMON")
 }

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::TaskIterator;
 use super::loader_process::{Loaded, LoaderProcess, ProbeProgram};
 use super::lock_wakers::LockWakersProbe;
 use super::probe_error::ProbeError;
+use super::{TaskIterator, permission_obstacle};
 
 /// A loaded program.
 pub trait LoadedProbe: Sized {
@@ -78,7 +78,11 @@ impl<P: LoadedProbe> OnDemandProbe<P> {
             {
                 self.is_answered = true;
                 // Without it the holders of these locks are not known; `doctor` says why.
-                self.probe = result.and_then(P::from_loaded).ok();
+                match result.and_then(P::from_loaded) {
+                    Ok(probe) => self.probe = Some(probe),
+                    Err(_) if permission_obstacle().is_some() => self.program = None,
+                    Err(_) => {}
+                }
             }
             // It is kept until it has exited, so that it becomes no zombie.
             self.loader = (!self.is_answered || !loader.has_exited()).then_some(loader);

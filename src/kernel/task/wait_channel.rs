@@ -63,7 +63,8 @@ impl WaitChannelFile {
         }
     }
 
-    /// The function, without what the compiler adds to its name; `0` of a task that does not sleep, empty if it is hidden.
+    /// The function, without what the compiler adds to its name; `0` of a task that does not sleep (of stack: that is on a CPU), empty
+    /// if it is hidden.
     pub fn symbol(self, text: &[u8]) -> &[u8] {
         let symbol = match self {
             WaitChannelFile::Wchan | WaitChannelFile::Unavailable => text.trim_ascii(),

@@ -13,6 +13,8 @@ const TID_MASK: u32 = FUTEX_TID_MASK as u32;
 const WAITERS: u32 = FUTEX_WAITERS as u32;
 /// The futex word of a pthread mutex of glibc with waiters
 const CONTENDED: u32 = 2;
+/// PID_MAX_LIMIT of include/linux/threads.h
+const MAX_TID: u32 = 4 << 20;
 
 /// Where a lock has its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +46,17 @@ impl LockLayout {
     }
 }
 
-/// The thread id in the lock, in the pid namespace of its process; `None` if it has no owner or no waiter, or is no such lock.
-pub fn read_owner_tid(pid: u32, address: u64, layout: LockLayout) -> Option<u32> {
+/// The owner that a lock names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedOwner {
+    /// In the pid namespace of its process
+    pub tid: u32,
+    /// `__nusers` of a mutex of glibc that is not robust: 1, and more only if it is a recursive one; `None` of others
+    pub users: Option<u32>,
+}
+
+/// The owner of the lock; `None` if it has no owner or no waiter, or is no such lock.
+pub fn read_owner(pid: u32, address: u64, layout: LockLayout) -> Option<NamedOwner> {
     let words = read_words(pid, address).ok()?;
     let tid = match layout {
         LockLayout::GlibcMutex => (words[0] == CONTENDED && is_glibc_mutex(&words)).then_some(words[2])?,
@@ -59,7 +70,8 @@ pub fn read_owner_tid(pid: u32, address: u64, layout: LockLayout) -> Option<u32>
             is_mutex.then_some(tid)?
         }
     };
-    (tid != 0).then_some(tid)
+    let users = (layout == LockLayout::GlibcMutex).then_some(words[3]);
+    (1..=MAX_TID).contains(&tid).then_some(NamedOwner { tid, users })
 }
 
 /// The thread id in a word that says that threads wait.
@@ -75,10 +87,11 @@ const GLIBC_ROBUST: u32 = 0x10;
 /// `__owner` of a robust mutex that was taken over from a thread that ended with it
 const GLIBC_INCONSISTENT: u32 = 0x7fff_ffff;
 
-/// `__lock`, `__count`, `__owner`, `__nusers`, `__kind` of `pthread_mutex_t` where addresses have 64 bits. An owned one has a user, and
-/// a count only if it is recursive.
+/// `__lock`, `__count`, `__owner`, `__nusers`, `__kind` of `pthread_mutex_t` where addresses have 64 bits (with 32 the last two are
+/// exchanged, and no owner is known). An owned one has a user, and a count if it is recursive or robust.
 fn is_glibc_mutex(&[_, count, _, users, kind]: &[u32; 5]) -> bool {
-    users != 0 && kind & !GLIBC_KINDS == 0 && (count == 0 || kind & GLIBC_TYPE == GLIBC_RECURSIVE)
+    let may_count = kind & GLIBC_TYPE == GLIBC_RECURSIVE || (kind & GLIBC_ROBUST != 0 && count == 1);
+    users != 0 && kind & !GLIBC_KINDS == 0 && (count == 0 || may_count)
 }
 
 fn is_robust_glibc_mutex(words: &[u32; 5], tid: u32) -> bool {
@@ -112,17 +125,16 @@ mod tests {
     /// Reads from the memory of this process; `None` where that cannot be read, or if it names no thread.
     fn owner_tid<const WORDS: usize>(words: [u32; WORDS], at: usize, layout: LockLayout) -> Option<u32> {
         let padded: Vec<u32> = [0, 0].into_iter().chain(words).chain([0; 8]).collect();
-        read_owner_tid(std::process::id(), std::ptr::from_ref(&padded[2 + at]) as u64, layout)
+        Some(read_owner(std::process::id(), std::ptr::from_ref(&padded[2 + at]) as u64, layout)?.tid)
     }
 
     fn can_read() -> bool {
         let word = [WAITERS | 7, 0, 0, 0, 0];
-        let can = read_words(std::process::id(), std::ptr::from_ref(&word) as u64);
-        match can {
-            Err(error) => println!("skipped: no process_vm_readv here ({error})"),
-            Ok(read) => assert_eq!(read, word),
+        let read = read_words(std::process::id(), std::ptr::from_ref(&word) as u64);
+        if let Err(error) = &read {
+            println!("skipped: no process_vm_readv here ({error})");
         }
-        owner_tid(word, 0, LockLayout::PriorityInheritance) == Some(7)
+        read.is_ok_and(|read| read == word)
     }
 
     #[test]
@@ -138,6 +150,7 @@ mod tests {
         assert_eq!(named([2, 0, 0, 0, 0]), None, "it is handed over");
         assert_eq!(named([2, 0, 1, 0, 0]), None, "an arena of malloc: mutex, flags, have_fastchunks");
         assert_eq!(named([2, 0, 4711, 1, 0x5562_0000]), None, "no kind");
+        assert_eq!(named([2, 0, 0x5800_0000, 0xc0, 3]), None, "a mutex of the Go runtime with a pointer behind it");
         assert_eq!(named([2, 5, 4711, 1, 0]), None, "a count that only a recursive one has");
     }
 
@@ -160,9 +173,9 @@ mod tests {
         }
         let named = |words: [u32; 6]| owner_tid(words, 1, LockLayout::OwnerWord);
         let word = WAITERS | 4711;
-        assert_eq!(named([0x8000, word, 0, 4711, 1, 0x90]), Some(4711), "robust and shared, of glibc");
-        assert_eq!(named([0x8000, word, 0, GLIBC_INCONSISTENT, 1, 0x90]), Some(4711), "taken over from a thread that ended");
-        assert_eq!(named([0x8000, word, 0, 9, 1, 0x90]), None, "of another thread");
+        assert_eq!(named([0x8000, word, 1, 4711, 1, 0x290]), Some(4711), "robust and shared, of glibc");
+        assert_eq!(named([0x8000, word, 1, GLIBC_INCONSISTENT, 1, 0x90]), Some(4711), "taken over from a thread that ended");
+        assert_eq!(named([0x8000, word, 1, 9, 1, 0x90]), None, "of another thread");
         assert_eq!(named([1, word, 20, 0, 0, 0]), Some(4711), "recursive, of musl");
         assert_eq!(named([0x84, word, 1, 0, 0, 0]), Some(4711), "robust and shared, of musl");
         assert_eq!(named([0, WAITERS | 16, 20, 0, 0, 0]), None, "a plain one of musl: EBUSY");
@@ -171,7 +184,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_not_mapped_names_no_thread() {
-        assert_eq!(read_owner_tid(std::process::id(), 8, LockLayout::PriorityInheritance), None);
-        assert_eq!(read_owner_tid(std::process::id(), 0, LockLayout::OwnerWord), None);
+        assert_eq!(read_owner(std::process::id(), 8, LockLayout::PriorityInheritance), None);
+        assert_eq!(read_owner(std::process::id(), 0, LockLayout::OwnerWord), None);
     }
 }

@@ -7,12 +7,12 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use super::futex_words::{LockLayout, read_owner_tid};
+use super::futex_words::{LockLayout, NamedOwner, read_owner};
 use super::holder_wait::{is_same_wait, read_holder_wait};
 use super::namespace_tids::NamespaceTids;
 use crate::ids::TaskId;
 use crate::kernel::task::files::TaskFiles;
-use crate::kernel::task::parse_tgid;
+use crate::kernel::task::{parse_stat, parse_tgid};
 use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, MAX_LOCK_OWNERS, OwnerField};
 use crate::sample::{Absent, Name};
@@ -95,18 +95,18 @@ impl LockOwners {
 
     fn read_owner(&mut self, files: &mut TaskFiles, lock: FutexLock, layout: LockLayout) -> Option<BlockedWait> {
         let FutexLock { group, pid, address, is_shared, .. } = lock;
-        let named = read_owner_tid(pid, address, layout)?;
-        let tid = self.tids.in_our_namespace(files, pid, named)?;
+        let named = read_owner(pid, address, layout)?;
+        let tid = self.tids.in_our_namespace(files, pid, named.tid)?;
         let wait = match read_holder_wait(files, pid, tid, group) {
             None if is_shared => {
                 let process = read_process_of(files, tid)?;
                 read_holder_wait(files, process, tid, group)?
             }
-            None if has_ended(files, pid, tid) => ended_holder(pid, tid, group),
+            None if has_ended(files, pid, NamedOwner { tid, ..named }) => ended_holder(pid, tid, group),
             wait => wait?,
         };
         // A lock that was passed on in between has an owner that did something else.
-        (read_owner_tid(pid, address, layout) == Some(named)).then_some(wait)
+        (read_owner(pid, address, layout) == Some(named)).then_some(wait)
     }
 
     /// Counts a lock of which this thread was seen to be the owner.
@@ -144,10 +144,13 @@ fn read_process_of(files: &mut TaskFiles, tid: u32) -> Option<u32> {
     parse_tgid(files.read_once(format_args!("{tid}/status")).ok()?)
 }
 
-/// Whether no process has a thread with this id; `pid` still exists. A child of vfork waits for locks of its parent's threads.
-fn has_ended(files: &mut TaskFiles, pid: u32, tid: u32) -> bool {
-    matches!(files.read_once(format_args!("{tid}/stat")), Err(Absent::Vanished | Absent::NoSuchFile))
-        && files.read_once(format_args!("{pid}/stat")).is_ok()
+/// Whether no process has the thread that a mutex names. A child of vfork waits for mutexes of its parent's threads. What looks like
+/// a mutex and is none seldom has so few users; a robust one is unlocked by the kernel.
+fn has_ended(files: &mut TaskFiles, pid: u32, named: NamedOwner) -> bool {
+    let is_gone = matches!(files.read_once(format_args!("{}/stat", named.tid)), Err(Absent::Vanished | Absent::NoSuchFile));
+    let threads =
+        files.read_once(format_args!("{pid}/stat")).ok().and_then(parse_stat).map(|stat| u64::from(stat.thread_count));
+    is_gone && named.users.zip(threads).is_some_and(|(users, threads)| u64::from(users) <= threads + 1)
 }
 
 /// A thread that ended while it held a lock.

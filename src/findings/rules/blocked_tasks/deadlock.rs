@@ -21,7 +21,8 @@ pub const DEADLOCK: Rule = Rule {
                that this thread waits for leads back to the first thread, in at least 80 % of the readings.",
     caveats: "Only mutexes of glibc, robust ones, those of musl but plain ones, futexes with priority inheritance and locks \
               inside the kernel name their owner; deadlocks of file locks are reported as file-lock-queue. Without permission to \
-              read the memory of the process nothing is known.",
+              read the memory of the process nothing is known. Where another thread unlocks a mutex, as with one that is used as a \
+              semaphore, its holder may have ended with good reason.",
     next_steps: &[
         "the stacks of these threads: gdb -p PID, thread apply all bt",
         "the order in which the program takes these mutexes: it must be the same everywhere",
@@ -46,9 +47,11 @@ fn candidate(deadlock: &Deadlock) -> Candidate {
         _ if fields.iter().any(|field| field.is_of_kernel()) => ("lock", "locks"),
         _ => ("mutex", "mutexes"),
     };
+    // A mean, of at least one thread.
+    let behind_ended = others.round().max(1.0);
     let what = match names.as_slice() {
         [one] if *has_ended => {
-            let waiting = plural(*others, "thread waits", "threads wait");
+            let waiting = plural(behind_ended, "thread waits", "threads wait");
             format!("{waiting} for a {lock} that {one} held when it ended: none proceeds")
         }
         [one] => format!("{one} waits for a {lock} that it holds itself, and never proceeds"),
@@ -69,12 +72,12 @@ fn candidate(deadlock: &Deadlock) -> Candidate {
     let holders = names.iter().zip(fields).cycle().skip(1);
     let links = names.iter().zip(holders).map(|(waits, (holds, &field))| ChainLink {
         what: match *has_ended {
-            true => format!("{process} waits for a {lock} that {holds}, which has ended, holds", process = lossy_name(process)),
+            true => format!("{process} waits for a {lock} that {holds} held when it ended", process = lossy_name(process)),
             false => format!("{waits} waits for a {lock} that {holds} holds"),
         },
         known_by: known_by(field).into(),
     });
-    let (deadlocked, others) = if *has_ended { (*others, 0.0) } else { (threads.len() as f64, *others) };
+    let (deadlocked, others) = if *has_ended { (behind_ended, 0.0) } else { (threads.len() as f64, *others) };
     let evidence = vec![
         evidence_text("group", process.clone()),
         evidence_number("pid", f64::from(pid)),

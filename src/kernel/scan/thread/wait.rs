@@ -1,5 +1,5 @@
-//! Reads what a thread waits in: its wait channel (`task::wait_channel`) and, if that is not enough, syscall. `kernel/waits` counts the result in
-//! each sub-sample.
+//! Reads what a thread waits in: its wait channel (`task::wait_channel`) and, if that is not enough, syscall. `kernel/waits` counts the
+//! result in each sub-sample.
 
 use std::sync::Arc;
 
@@ -59,7 +59,9 @@ impl KnownThread {
     /// Whether its wait channel alone shows that it sleeps, so that its stat, the most expensive of its files, need not be read. A
     /// frozen thread may look the same, but in D; the next sample reads that.
     pub(super) fn is_asleep_again(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> bool {
-        if options.kernel_thread || !options.may_read_waits || self.wchan_is_hidden {
+        // stack also has a function of a thread that was woken and waits for a CPU.
+        let shows_state = context.files.wait_channel_file == WaitChannelFile::Wchan;
+        if !shows_state || options.kernel_thread || !options.may_read_waits || self.wchan_is_hidden {
             return false;
         }
         let channel = self.read_wchan(context, options, keep);
@@ -111,6 +113,11 @@ impl KnownThread {
             Err(Absent::NotRead)
         } else {
             self.read_syscall(context, options, keep)
+        };
+        // Without wait channels the system call shows that it moved on.
+        let channel = match (channel, &call) {
+            (Err(Absent::NoSuchFile), Err(Absent::Vanished)) => Err(Absent::Vanished),
+            (channel, _) => channel,
         };
         // A privileged user reads `0` of a thread that moved on, and also of a protected process.
         let found_guarded = doubtful && call == Err(Absent::NoPermission);
