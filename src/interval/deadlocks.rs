@@ -8,6 +8,7 @@ use super::blocked_threads::BlockedThread;
 use super::holder_activity::HolderActivity;
 use super::lock_graph::{LockGraph, LockId, Owner};
 use crate::ids::{GroupId, TaskId};
+use crate::sample::task::TaskState;
 use crate::sample::waits::OwnerField;
 use crate::sample::{Name, Sample};
 use crate::units::reaches_threshold;
@@ -19,14 +20,20 @@ pub struct Deadlock {
     /// In the order in which they wait: each waits for the lock that the next one holds, the last for that of the first. A thread that
     /// waits for its own lock is alone, and so is one that has ended.
     pub threads: Vec<BlockedThread>,
-    /// The one thread has ended, and did not release its lock.
-    pub has_ended: bool,
     /// Parallel to `threads`: how it is known that it holds its lock
     pub known_by: Vec<OwnerField>,
     /// Name of the process
     pub process: Name,
     /// Mean number of other threads that wait for one of the locks
     pub others: f64,
+}
+
+impl Deadlock {
+    /// Whether the one thread has ended, and did not release its lock.
+    pub fn has_ended(&self) -> bool {
+        let is_over = |thread: &BlockedThread| matches!(thread.wait.state, TaskState::Zombie | TaskState::Dead);
+        self.threads.first().is_some_and(is_over)
+    }
 }
 
 /// A cycle counts if this share of the sub-samples saw each of its threads hold its lock and wait for the next one: a thread that takes
@@ -60,7 +67,6 @@ fn deadlock(graph: &LockGraph, newer: &Sample, owners: &[&Owner]) -> Option<Dead
     Some(Deadlock {
         group: newer.waits.groups.get(usize::from(first.group))?.clone(),
         threads: owners.iter().map(|owner| owner.thread.clone()).collect(),
-        has_ended,
         known_by: owners.iter().map(|owner| owner.field).collect(),
         process: name.unwrap_or_default(),
         others: (waiters - if has_ended { 0.0 } else { owners.len() as f64 }).max(0.0),
@@ -110,5 +116,72 @@ fn find_cycle(edges: &FxHashMap<TaskId, Edge>, start: TaskId) -> Option<Vec<Task
             return None;
         }
         cycle.push(next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ProcessId;
+    use crate::sample::task::RawSyscall;
+    use crate::sample::waits::{BlockedWait, LockOwner, SubSample};
+    use crate::synthetic;
+
+    const SUB_SAMPLES: u16 = 10;
+    const A: u64 = 0x1000;
+    const B: u64 = 0x2000;
+
+    /// The holder of a mutex for which 12 threads wait, in as many of the sub-samples.
+    fn row(futex_address: u64, holder: BlockedWait, seen_count: u16) -> LockOwner {
+        LockOwner {
+            group: 0,
+            futex_address,
+            is_shared: false,
+            field: OwnerField::GlibcMutex,
+            waiters: 12 * u32::from(SUB_SAMPLES),
+            owner: BlockedWait { seen_count, ..holder },
+            kernel_lock: None,
+        }
+    }
+
+    /// It waits for the mutex at this address.
+    fn behind(tid: u32, address: u64) -> BlockedWait {
+        let task = TaskId { pid: 700, tid, start_ticks: 1 };
+        let syscall = Some(RawSyscall { number: 202, arguments: [address, 0x80, 2] });
+        BlockedWait { syscall, ..synthetic::waits::asleep(task, "knot", "futex_do_wait") }
+    }
+
+    fn ended(tid: u32) -> BlockedWait {
+        BlockedWait::new(TaskId { pid: 700, tid, start_ticks: 0 }, 0, Name::default(), TaskState::Dead)
+    }
+
+    /// Threads, whether the first one has ended, and how many others wait.
+    fn found(rows: Vec<LockOwner>) -> Vec<(Vec<u32>, bool, f64)> {
+        let newer = synthetic::sample(2.0).with(|sample| {
+            sample.waits.groups = vec![GroupId::Process(ProcessId { pid: 700, start_ticks: 1 })];
+            sample.waits.sub_samples = vec![SubSample::default(); usize::from(SUB_SAMPLES)];
+            sample.waits.lock_owners = rows;
+        });
+        let newer = newer.build();
+        let tids = |deadlock: &Deadlock| deadlock.threads.iter().map(|thread| thread.wait.task.tid).collect::<Vec<_>>();
+        let all = deadlocks(&LockGraph::new(&synthetic::host(), &newer), &newer);
+        all.iter().map(|deadlock| (tids(deadlock), deadlock.has_ended(), deadlock.others)).collect()
+    }
+
+    #[test]
+    fn threads_that_hold_what_the_next_one_waits_for_are_a_deadlock() {
+        let both = vec![row(A, behind(701, B), SUB_SAMPLES), row(B, behind(702, A), SUB_SAMPLES)];
+        assert_eq!(found(both), [(vec![701, 702], false, 22.0)]);
+        let seldom = vec![row(A, behind(701, B), SUB_SAMPLES), row(B, behind(702, A), 5)];
+        assert_eq!(found(seldom), [], "taken in turn");
+        assert_eq!(found(vec![row(A, behind(701, B), SUB_SAMPLES)]), [], "the holder of the other one is not known");
+    }
+
+    #[test]
+    fn threads_behind_a_holder_that_has_ended_are_a_deadlock() {
+        assert_eq!(found(vec![row(A, ended(701), SUB_SAMPLES)]), [(vec![701], true, 12.0)]);
+        assert_eq!(found(vec![row(A, ended(701), 5)]), [], "a thread that is just ending");
+        let leader = BlockedWait { state: TaskState::Zombie, ..behind(700, 0) };
+        assert_eq!(found(vec![row(A, leader, SUB_SAMPLES)]), [(vec![700], true, 12.0)], "the main thread");
     }
 }

@@ -273,19 +273,11 @@ impl WaitCounter {
         }
         let last_sub_sample = u16::try_from(self.waits.sub_samples.len()).unwrap_or(u16::MAX);
         let wait = BlockedWait {
-            task,
-            group,
-            comm: thread.comm.clone(),
-            state: thread.state,
             wchan: thread.wait.wchan.clone().ok(),
             syscall: thread.wait.syscall().ok(),
-            seen_count: 1,
             last_sub_sample,
             blocked_since_ns: thread.waiting_since_ns(),
-            file: None,
-            disk: None,
-            mount: None,
-            file_system: None,
+            ..BlockedWait::new(task, group, thread.comm.clone(), thread.state)
         };
         blocked::record(self.blocked.entry(place).or_default(), ClassifiedWait { class, wait });
     }

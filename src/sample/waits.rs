@@ -250,3 +250,24 @@ pub struct BlockedWait {
     /// Its type, as `ext4` or `nfs4`; mountinfo
     pub file_system: Option<Name>,
 }
+
+impl BlockedWait {
+    /// One sighting, of which only the state is known.
+    pub fn new(task: TaskId, group: u16, comm: Name, state: TaskState) -> BlockedWait {
+        BlockedWait {
+            task,
+            group,
+            comm,
+            state,
+            wchan: None,
+            syscall: None,
+            seen_count: 1,
+            last_sub_sample: 0,
+            blocked_since_ns: 0,
+            file: None,
+            disk: None,
+            mount: None,
+            file_system: None,
+        }
+    }
+}

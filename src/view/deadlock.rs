@@ -15,6 +15,7 @@ use crate::findings::{Evaluation, Finding, Kind, Subject, lock_known_by, thread_
 use crate::interval::Interval;
 use crate::interval::deadlocks::Deadlock;
 use crate::safe;
+use crate::units::format;
 
 /// Threads up to which a line with an arrow is between two.
 const MAX_ROOMY_THREADS: usize = 4;
@@ -38,7 +39,7 @@ fn cycle(deadlock: &Deadlock, width: usize) -> Vec<SafeLine> {
     let names: Vec<SafeText> = deadlock.threads.iter().map(|thread| SafeText::sanitize(thread_name(thread))).collect();
     let pid = deadlock.threads.first().map_or(0, |thread| thread.wait.task.pid);
     let process = safe!("{} ({pid})", SafeText::from_name(&deadlock.process));
-    if deadlock.has_ended {
+    if deadlock.has_ended() {
         return vec![ended_holder(deadlock, process)];
     }
     let cycle = match names.len() {
@@ -81,7 +82,8 @@ fn cycle(deadlock: &Deadlock, width: usize) -> Vec<SafeLine> {
 fn ended_holder(deadlock: &Deadlock, process: SafeText) -> SafeLine {
     let holder = deadlock.threads.first().map_or_else(String::new, thread_name);
     let holder = SafeText::sanitize(holder);
-    let waiting = safe!("   {:.0} waiting for a mutex that {holder} held when it ended", deadlock.others.round().max(1.0));
+    let waiting = format::plural(deadlock.others.round().max(1.0), "thread waits", "threads wait");
+    let waiting = safe!("   {waiting} for a mutex that {holder} held when it ended");
     SafeLine::new(process, StyleRole::Bold).with(waiting, StyleRole::Plain)
 }
 
@@ -103,7 +105,6 @@ mod tests {
         let deadlock = Deadlock {
             group: GroupId::Process(ProcessId { pid: 700, start_ticks: 1 }),
             threads: tids.iter().map(thread).collect(),
-            has_ended: false,
             known_by: vec![OwnerField::GlibcMutex; tids.len()],
             process: "app".into(),
             others,

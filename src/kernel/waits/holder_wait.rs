@@ -24,21 +24,7 @@ pub fn read_holder_wait(files: &mut TaskFiles, pid: u32, tid: u32, group: u16) -
         }
         syscall = task::parse_syscall(files.read_once(format_args!("{pid}/task/{tid}/syscall")).ok()?).ok();
     }
-    Some(BlockedWait {
-        task: TaskId { pid, tid, start_ticks },
-        group,
-        comm,
-        state,
-        wchan,
-        syscall,
-        seen_count: 1,
-        last_sub_sample: 0,
-        blocked_since_ns: 0,
-        file: None,
-        disk: None,
-        mount: None,
-        file_system: None,
-    })
+    Some(BlockedWait { wchan, syscall, ..BlockedWait::new(TaskId { pid, tid, start_ticks }, group, comm, state) })
 }
 
 /// Whether two sightings of a thread are of one wait: state, wait channel, system call and its first argument.

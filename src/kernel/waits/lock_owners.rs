@@ -102,7 +102,10 @@ impl LockOwners {
                 let process = read_process_of(files, tid)?;
                 read_holder_wait(files, process, tid, group)?
             }
-            None if has_ended(files, pid, NamedOwner { tid, ..named }) => ended_holder(pid, tid, group),
+            None if has_ended(files, pid, NamedOwner { tid, ..named }) => {
+                let task = TaskId { pid, tid, start_ticks: 0 };
+                BlockedWait::new(task, group, Name::default(), TaskState::Dead)
+            }
             wait => wait?,
         };
         // A lock that was passed on in between has an owner that did something else.
@@ -151,23 +154,4 @@ fn has_ended(files: &mut TaskFiles, pid: u32, named: NamedOwner) -> bool {
     let threads =
         files.read_once(format_args!("{pid}/stat")).ok().and_then(parse_stat).map(|stat| u64::from(stat.thread_count));
     is_gone && named.users.zip(threads).is_some_and(|(users, threads)| u64::from(users) <= threads + 1)
-}
-
-/// A thread that ended while it held a lock.
-fn ended_holder(pid: u32, tid: u32, group: u16) -> BlockedWait {
-    BlockedWait {
-        task: TaskId { pid, tid, start_ticks: 0 },
-        group,
-        comm: Name::default(),
-        state: TaskState::Dead,
-        wchan: None,
-        syscall: None,
-        seen_count: 1,
-        last_sub_sample: 0,
-        blocked_since_ns: 0,
-        file: None,
-        disk: None,
-        mount: None,
-        file_system: None,
-    }
 }

@@ -8,7 +8,7 @@ use crate::ids::TaskId;
 use crate::kernel::network::sleeping_threads::{descriptors_to_read, readable_watches};
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
-use crate::sample::task::Process;
+use crate::sample::task::{Process, TaskState};
 use crate::sample::waits::{BlockedWait, Syscall, Waits};
 
 /// The waits of the threads of a process: those that the sub-samples saw, or the one in which a thread is that they did not read. Not of
@@ -25,6 +25,10 @@ pub(super) fn peer_waits(
     let mut found = Vec::new();
     for thread in process.threads.iter() {
         let task = process.task_id(thread);
+        // A main thread that has ended stays in the list while the others run.
+        if matches!(thread.state, TaskState::Zombie | TaskState::Dead) {
+            continue;
+        }
         let now = read_holder_wait(files, task.pid, task.tid, group);
         let from = waits.threads.partition_point(|row| row.task < task);
         let to = waits.threads.partition_point(|row| row.task <= task);
@@ -44,19 +48,10 @@ pub(super) fn peer_waits(
             let wait = match read {
                 Some(read) => BlockedWait { group, seen_count: row.seen_count, ..read.clone() },
                 None => BlockedWait {
-                    task,
-                    group,
-                    comm: thread.comm.clone(),
-                    state: seen.state,
                     wchan: seen.wchan.clone(),
                     syscall: seen.syscall,
                     seen_count: row.seen_count,
-                    last_sub_sample: 0,
-                    blocked_since_ns: 0,
-                    file: None,
-                    disk: None,
-                    mount: None,
-                    file_system: None,
+                    ..BlockedWait::new(task, group, thread.comm.clone(), seen.state)
                 },
             };
             found.push(wait);

@@ -14,11 +14,13 @@ pub const DEADLOCK: Rule = Rule {
     title: "Deadlock",
     meaning: "Threads of a process wait for each other: each holds a mutex and waits for the mutex that the next one holds. None of \
               them ever proceeds, nor does a thread that waits for one of these mutexes. The same of locks inside the \
-              kernel, which is an error of the kernel.",
+              kernel, which is an error of the kernel. Or a thread has ended and did not unlock a mutex: threads that wait for it \
+              never proceed either.",
     computed: "The mutexes themselves name their owners (`pthread_mutex_t.__owner` of glibc; the futex word of a lock with priority \
                inheritance), read in each sub-sample before and after the owner's state; so do mutexes and rw-semaphores of the kernel. \
                Following the owner of each mutex to the mutex \
-               that this thread waits for leads back to the first thread, in at least 80 % of the readings.",
+               that this thread waits for leads back to the first thread, in at least 80 % of the readings; or no process has a \
+               thread with the number in the mutex any more.",
     caveats: "Only mutexes of glibc, robust ones, those of musl but plain ones, futexes with priority inheritance and locks \
               inside the kernel name their owner; deadlocks of file locks are reported as file-lock-queue. Without permission to \
               read the memory of the process nothing is known. Where another thread unlocks a mutex, as with one that is used as a \
@@ -26,6 +28,7 @@ pub const DEADLOCK: Rule = Rule {
     next_steps: &[
         "the stacks of these threads: gdb -p PID, thread apply all bt",
         "the order in which the program takes these mutexes: it must be the same everywhere",
+        "where a holder has ended: returns and exceptions between lock and unlock, threads that are cancelled",
         "the process has to be restarted: a deadlock does not end by itself",
     ],
     reference: "Lock holders",
@@ -38,7 +41,8 @@ fn deadlock(context: &RuleContext) -> Vec<Candidate> {
 }
 
 fn candidate(deadlock: &Deadlock) -> Candidate {
-    let Deadlock { group, threads, has_ended, known_by: fields, process, others } = deadlock;
+    let Deadlock { group, threads, known_by: fields, process, others } = deadlock;
+    let has_ended = deadlock.has_ended();
     let pid = threads.first().map_or(0, |thread| thread.wait.task.pid);
     let label = format!("{} ({pid})", lossy_name(process));
     let names: Vec<String> = threads.iter().map(thread_name).collect();
@@ -50,7 +54,7 @@ fn candidate(deadlock: &Deadlock) -> Candidate {
     // A mean, of at least one thread.
     let behind_ended = others.round().max(1.0);
     let what = match names.as_slice() {
-        [one] if *has_ended => {
+        [one] if has_ended => {
             let waiting = plural(behind_ended, "thread waits", "threads wait");
             format!("{waiting} for a {lock} that {one} held when it ended: none proceeds")
         }
@@ -71,13 +75,13 @@ fn candidate(deadlock: &Deadlock) -> Candidate {
     };
     let holders = names.iter().zip(fields).cycle().skip(1);
     let links = names.iter().zip(holders).map(|(waits, (holds, &field))| ChainLink {
-        what: match *has_ended {
+        what: match has_ended {
             true => format!("{process} waits for a {lock} that {holds} held when it ended", process = lossy_name(process)),
             false => format!("{waits} waits for a {lock} that {holds} holds"),
         },
         known_by: known_by(field).into(),
     });
-    let (deadlocked, others) = if *has_ended { (behind_ended, 0.0) } else { (threads.len() as f64, *others) };
+    let (deadlocked, others) = if has_ended { (behind_ended, 0.0) } else { (threads.len() as f64, *others) };
     let evidence = vec![
         evidence_text("group", process.clone()),
         evidence_number("pid", f64::from(pid)),
