@@ -38,6 +38,7 @@ pub struct EvaluatedRecording {
     last_interval: Option<(usize, Arc<Interval>)>,
     evaluated: EvaluatedIntervals,
     next_index: usize,
+    interval_count: usize,
     progress: Progress,
 }
 
@@ -94,6 +95,7 @@ impl EvaluatedRecording {
             last_interval: None,
             evaluated: EvaluatedIntervals::default(),
             next_index: 0,
+            interval_count: 0,
             progress: Progress::hidden(),
         })
     }
@@ -129,7 +131,9 @@ impl EvaluatedRecording {
     pub fn next_in(&mut self, samples: &Range<usize>) -> Option<Evaluation> {
         loop {
             let evaluation = self.next_before(samples.end)?;
-            if self.last_index() > samples.start {
+            self.interval_count += 1;
+            // The sample that ends it was the last one that was read.
+            if self.next_index > samples.start + 1 {
                 return Some(evaluation);
             }
         }
@@ -144,9 +148,9 @@ impl EvaluatedRecording {
         &self.replayer
     }
 
-    /// The sample that ends the last interval.
-    pub fn last_index(&self) -> usize {
-        self.next_index.saturating_sub(1)
+    /// The intervals that `next_in` has evaluated: none ends with a sample that is damaged, or the first of its boot.
+    pub fn interval_count(&self) -> usize {
+        self.interval_count
     }
 
     /// Whether it stops inside a frame, or with bytes that are none.

@@ -336,7 +336,7 @@ fn from_recording(file: &Path, settings: &Settings, check: &Check, each: OnEvalu
     }
     recording.warn_of_damage();
     let ends_in_damage = samples.end >= recording.replayer().len() && recording.ends_in_damage();
-    Ok(Ended { reason, evaluated: recording.last_index(), ends_in_damage, live: None })
+    Ok(Ended { reason, evaluated: recording.interval_count(), ends_in_damage, live: None })
 }
 
 /// A second, or less if the span would have fewer than four intervals.
