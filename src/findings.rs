@@ -44,6 +44,7 @@ mod threshold;
 mod thresholds;
 mod unix_senders;
 mod wait_chain;
+mod wait_words;
 
 use std::sync::Arc;
 
@@ -68,6 +69,7 @@ pub use wait_chain::remote_waits::waiting_groups;
 pub use wait_chain::stacks::holder_line;
 pub use wait_chain::user_stacks::user_holder_line;
 pub use wait_chain::wait_chains;
+pub use wait_words::{class_words, wait_words};
 
 /// The findings of one interval, root causes first, each followed by its consequences (`finding_order`).
 pub type ActiveFindings = Arc<[Finding]>;

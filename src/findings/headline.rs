@@ -17,10 +17,10 @@ use crate::findings::wait_chain::named_holder::describe_named_holder;
 use crate::findings::wait_chain::reported_threads::{
     MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS, ReportedWaiters,
 };
+use crate::findings::wait_words::wait_words;
 use crate::ids::DiskId;
 use crate::interval::disk::Operation;
 use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
-use crate::sample::waits::class;
 
 /// A clause, and the separator before it if it is not the first.
 type Clause = (&'static str, String);
@@ -227,7 +227,7 @@ fn storage_words(evaluation: &Evaluation, group: &BlockedGroup, device: Option<&
     let call = syscall_name(&evaluation.interval, holder).map(|call| format!("in {call}"));
     let words = call.unwrap_or_else(|| {
         let channel = holder.wait.wchan.as_ref().map(|channel| channel.as_bytes()).unwrap_or_default();
-        class::wait_words(channel).unwrap_or("on storage").to_owned()
+        wait_words(channel).unwrap_or("on storage").to_owned()
     });
     // A device file is the device.
     let file = holder.wait.file.as_ref().filter(|file| device.is_none() || !file.as_bytes().starts_with(b"/dev/"));

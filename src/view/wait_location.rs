@@ -3,7 +3,7 @@
 
 use super::safe_text::SafeText;
 use super::text::{format_number, format_optional};
-use crate::findings::short_path;
+use crate::findings::{self, short_path};
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, find_blocked};
@@ -89,10 +89,10 @@ fn wait_words(class: WaitClass, channel: &Name) -> SafeText {
         (WaitClass::Lock, None) if WaitClass::wchan_is_interruptible(channel.as_bytes()) => return "waits for a mutex".into(),
         _ => {}
     }
-    match class::wait_words(channel.as_bytes()) {
+    match findings::wait_words(channel.as_bytes()) {
         Some(words) => words.into(),
         None if class == WaitClass::Other => safe!("asleep ({})", SafeText::from_name(channel)),
-        None => class.wait_words().into(),
+        None => findings::class_words(class).into(),
     }
 }
 

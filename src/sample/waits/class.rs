@@ -1,11 +1,10 @@
 //! Wait classes: what a thread waits for, from its state, the kernel function in which it sleeps (wchan) and its system call. The functions
 //! of each class are in `class/table.rs`, those that wait for locks of the kernel in `class/kernel_locks.rs`, those that say more than the class
-//! in `class/channels.rs`, words for screens in `class/words.rs`.
+//! in `class/channels.rs`.
 
 mod channels;
 mod kernel_locks;
 mod table;
-mod words;
 
 use std::sync::LazyLock;
 
@@ -17,7 +16,6 @@ pub use self::channels::{
 };
 pub use self::kernel_locks::{HeldOnStorage, KernelLock, is_own_mmap_lock};
 use self::table::{EXACT_NAMES, PREFIXES};
-pub use self::words::wait_words;
 use super::syscall::Syscall;
 use crate::sample::task_state::TaskState;
 
@@ -155,7 +153,8 @@ impl WaitClass {
             && KernelLock::of_function(function).is_none()
     }
 
-    fn from_wchan(symbol: &[u8]) -> Option<WaitClass> {
+    /// The class of a function, whatever the state of the thread; `None` if it is not listed.
+    pub fn from_wchan(symbol: &[u8]) -> Option<WaitClass> {
         if let Some(&(_, class)) = EXACT_NAMES.iter().find(|(name, _)| name.as_bytes() == symbol) {
             return Some(class);
         }

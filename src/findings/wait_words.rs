@@ -1,38 +1,37 @@
 //! What a thread in a kernel function waits for, in words for screens: `poll_schedule_timeout` is "waits for events". The
 //! function itself is in the details of a task and in JSON.
 
-use super::{WaitClass, strip_compiler_suffix};
+use crate::sample::waits::WaitClass;
+use crate::sample::waits::class::strip_compiler_suffix;
 
 /// What a thread that sleeps in this kernel function waits for; `None` if that is not known.
 pub fn wait_words(channel: &[u8]) -> Option<&'static str> {
     let symbol = strip_compiler_suffix(channel);
     let starts = |(name, _): &&(&str, &str)| symbol.starts_with(name.as_bytes());
-    let class = || WaitClass::from_wchan(symbol).map(WaitClass::wait_words);
+    let class = || WaitClass::from_wchan(symbol).map(class_words);
     let listed = WORDS.iter().find(starts).map(|&(_, words)| words);
     listed.or_else(class)
 }
 
-impl WaitClass {
-    /// What a thread in a wait of this class waits for, where nothing better is known.
-    pub fn wait_words(self) -> &'static str {
-        match self {
-            WaitClass::Running => "on CPU",
-            WaitClass::Disk => "waits for storage",
-            WaitClass::Aio => "waits for asynchronous I/O",
-            WaitClass::Lock => "waits for a lock",
-            WaitClass::Net => "waits for a socket",
-            WaitClass::Pipe => "waits for a pipe",
-            WaitClass::Timer => "sleeps until a time",
-            WaitClass::Poll => "waits for events",
-            WaitClass::Child => "waits for a child process",
-            WaitClass::Vfork => "waits for its vfork child",
-            WaitClass::Memory => "waits for memory reclaim",
-            WaitClass::Frozen => "stopped, traced or frozen",
-            WaitClass::Hidden => "wait not readable",
-            WaitClass::Other => "asleep",
-            WaitClass::Futex => "waits on a futex",
-            WaitClass::CoreDump => "waits for the core dump",
-        }
+/// What a thread in a wait of this class waits for, where nothing better is known.
+pub fn class_words(class: WaitClass) -> &'static str {
+    match class {
+        WaitClass::Running => "on CPU",
+        WaitClass::Disk => "waits for storage",
+        WaitClass::Aio => "waits for asynchronous I/O",
+        WaitClass::Lock => "waits for a lock",
+        WaitClass::Net => "waits for a socket",
+        WaitClass::Pipe => "waits for a pipe",
+        WaitClass::Timer => "sleeps until a time",
+        WaitClass::Poll => "waits for events",
+        WaitClass::Child => "waits for a child process",
+        WaitClass::Vfork => "waits for its vfork child",
+        WaitClass::Memory => "waits for memory reclaim",
+        WaitClass::Frozen => "stopped, traced or frozen",
+        WaitClass::Hidden => "wait not readable",
+        WaitClass::Other => "asleep",
+        WaitClass::Futex => "waits on a futex",
+        WaitClass::CoreDump => "waits for the core dump",
     }
 }
 
