@@ -31,7 +31,7 @@ use crate::sample::{Host, Reading, Sample};
 use crate::units::SmallSort;
 
 pub use blocked_counts::most_reads_in_flight;
-pub use blocked_group::{BlockedGroup, DeviceEvidence};
+pub use blocked_group::{BlockedGroup, DeviceEvidence, MIN_NAMED_THREADS};
 
 use blocked_counts::{BlockedCounts, GroupConditions, Holders};
 use blocked_group::{find_holder, holder_device, only_busy_disk, threads_on_storage};

@@ -195,6 +195,9 @@ fn wrap_safe(words: String, cells: usize, lines: usize) -> Vec<String> {
 /// Intervals that an all-clear needs; a finding needs as many.
 const MIN_INTERVALS: usize = 2;
 
+/// Share of CPU time that is free from which the all-clear says so.
+const MIN_NAMED_FREE: f64 = 0.2;
+
 /// What is said in place of an all-clear while there are too few intervals for one: live of the time since the start, in a recording at
 /// its beginning.
 pub fn too_early(state: &State) -> Option<&'static str> {
@@ -220,10 +223,10 @@ fn no_findings(state: &State, pane: &mut Pane) {
     let interval = &*evaluation.interval;
     let free = interval.cpu.as_ref().map(|span| CpuTimeParts::new(interval, span).free);
     let words = match free {
-        Some(free) if free >= 0.2 && pane.width() < 60 => {
+        Some(free) if free >= MIN_NAMED_FREE && pane.width() < 60 => {
             safe!("nothing found wrong: {} % is free", text::format_number(free * 100.0, 5))
         }
-        Some(free) if free >= 0.2 => {
+        Some(free) if free >= MIN_NAMED_FREE => {
             safe!("nothing found wrong: {} % of CPU time is free", text::format_number(free * 100.0, 5))
         }
         Some(_) => "nothing found wrong".into(),

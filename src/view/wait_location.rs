@@ -8,7 +8,7 @@ use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::blocked_threads::{BlockedThread, find_blocked};
 use crate::interval::cpu_runs::cpu_shares;
-use crate::interval::idle_blocked::BlockedGroup;
+use crate::interval::idle_blocked::{BlockedGroup, MIN_NAMED_THREADS};
 use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::interval::process_groups::ProcessGroup;
 use crate::interval::runnable::RunnableThread;
@@ -129,16 +129,16 @@ pub fn wait_channel(interval: &Interval, task: TaskId) -> SafeText {
 
 /// What a group of tasks waits on: `lock ← fsync, wal on sdb`, `lock ← clock_nanosleep`.
 pub fn group_location(interval: &Interval, group: &BlockedGroup, detail: Detail) -> Option<SafeText> {
-    let end = match group.holder_off_storage().filter(|_| group.behind_lock() >= 0.5) {
+    let end = match group.holder_off_storage().filter(|_| group.has_lock_queue()) {
         Some(holder) => Some(holder_location(interval, holder, detail)),
         None => group.holder.as_ref().map(|holder| blocked_location(interval, holder, detail)),
     };
-    match (group.behind_lock() >= 0.5, end) {
+    match (group.has_lock_queue(), end) {
         (true, Some(end)) => Some(safe!("lock ← {end}")),
         (true, None) => Some("lock, behind storage".into()),
         (false, Some(end)) => Some(end),
-        (false, None) if group.aio >= 0.5 => Some("waits for asynchronous I/O".into()),
-        (false, None) if group.memory >= 0.5 => Some("waits for memory reclaim".into()),
+        (false, None) if group.aio >= MIN_NAMED_THREADS => Some("waits for asynchronous I/O".into()),
+        (false, None) if group.memory >= MIN_NAMED_THREADS => Some("waits for memory reclaim".into()),
         (false, None) => None,
     }
 }

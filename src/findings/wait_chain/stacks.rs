@@ -51,7 +51,7 @@ pub fn holder_line(interval: &Interval, group: &BlockedGroup) -> Option<String> 
     let sampled = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(stack.task));
     let comm = sampled.map_or(&holder.wait.comm, |(_, thread)| &thread.comm);
     let call = blocked_call(interval, holder);
-    let word = if group.behind_lock() >= 0.5 { "holder" } else { "thread" };
+    let word = if group.has_lock_queue() { "holder" } else { "thread" };
     Some(format!("{word}: {}/{} {call}: {}", lossy_name(comm), stack.task.tid, call_line(stack.kernel.as_ref().ok()?)))
 }
 

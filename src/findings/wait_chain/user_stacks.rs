@@ -74,7 +74,7 @@ pub fn user_holder_line(interval: &Interval, group: &BlockedGroup) -> Option<Str
     let stack = find_stack_of(interval, holder)?;
     let sampled = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(stack.task));
     let comm = sampled.map_or(&holder.wait.comm, |(_, thread)| &thread.comm);
-    let word = if group.behind_lock() >= 0.5 { "holder" } else { "thread" };
+    let word = if group.has_lock_queue() { "holder" } else { "thread" };
     Some(format!("{word}: {}/{}: {}", lossy_name(comm), stack.task.tid, call_line(stack.functions.as_ref().ok()?)?))
 }
 

@@ -18,6 +18,9 @@ const MIN_BUSY_CONCURRENCY: f64 = 0.2;
 /// Mean number of threads on storage from which a holder on storage may be one of the group. docs/metrics.md, "Fixed thresholds".
 const MIN_ON_STORAGE_THREADS: f64 = 0.05;
 
+/// From so many threads on average what they wait for is named: fewer wait in passing.
+pub const MIN_NAMED_THREADS: f64 = 0.5;
+
 /// A process, or sibling processes, with blocked threads. Thread counts are means over the sub-samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockedGroup {
@@ -92,6 +95,11 @@ impl BlockedGroup {
     /// Connections beyond the blocked threads: those that no blocked thread serves.
     pub fn connections_behind(&self) -> f64 {
         (self.waiting_connections.map_or(0.0, f64::from) - self.blocked_threads()).max(0.0)
+    }
+
+    /// Whether its threads wait for locks, and not only in passing.
+    pub fn has_lock_queue(&self) -> bool {
+        self.behind_lock() >= MIN_NAMED_THREADS
     }
 
     /// Mean number of blocked threads.

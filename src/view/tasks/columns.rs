@@ -5,6 +5,7 @@ use crate::figures::thread::{self, ThreadRow};
 use crate::figures::{Column, FigureInput};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
+use crate::interval::idle_blocked::MIN_NAMED_THREADS;
 use crate::interval::process_groups::MIN_PROCESS_ACTIVITY;
 use crate::interval::task::{Microstates, ProcessSpan};
 use crate::safe;
@@ -356,7 +357,7 @@ fn process_activity(interval: &Interval, process: &Process, span: &ProcessSpan, 
     let task = span.top_thread.filter(|_| span.states.non_sleep() >= MIN_PROCESS_ACTIVITY)?;
     let group = interval.idle_blocked.iter().flat_map(|idle| &idle.groups).find(|group| group.group == process.group());
     // Its group waits for one member in I/O: the wait chain explains more than its own wait channel.
-    let group = group.filter(|group| group.behind_lock() >= 0.5 && span.states.lock > 0.5);
+    let group = group.filter(|group| group.has_lock_queue() && span.states.lock >= MIN_NAMED_THREADS);
     Some(wait_location::fitting(cells, |detail| {
         let chain = group.and_then(|group| wait_location::group_location(interval, group, detail));
         chain.unwrap_or_else(|| wait_location::thread_location(interval, task, detail))
