@@ -46,15 +46,22 @@ pub fn list_top_cpu_users(context: &RuleContext) -> String {
             (group.most, group.pid, group.name) = (used, process.pid, process.comm.clone());
         }
     }
-    let mut users: Vec<GroupUse> = groups
-        .into_iter()
-        .filter(|(_, group)| group.cpus >= MIN_NAMED_CPUS)
-        .map(|(id, group)| GroupUse { processes: sample.members(&id).count().max(1), ..group })
-        .collect();
-    let order = |a: &GroupUse, b: &GroupUse| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid));
-    users.small_sort_by(order);
-    let mut users = sum_same_names(users);
-    users.small_sort_by(order);
+    let mut names: FxHashMap<Name, Vec<(GroupId, GroupUse)>> = FxHashMap::default();
+    for (id, group) in groups {
+        names.entry(group.name.clone()).or_default().push((id, group));
+    }
+    let cpus = |groups: &[(GroupId, GroupUse)]| groups.iter().map(|(_, group)| group.cpus).sum::<f64>();
+    let mut names: Vec<_> = names.into_iter().map(|(name, groups)| (cpus(&groups), name, groups)).collect();
+    names.retain(|&(cpus, ..)| cpus >= MIN_NAMED_CPUS);
+    names.small_sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let mut users: Vec<GroupUse> = Vec::new();
+    // Members are counted of these alone: that takes a search through all processes for each group.
+    for (.., groups) in names.into_iter().take(MAX_NAMED_GROUPS) {
+        let count = |(id, group): (GroupId, GroupUse)| GroupUse { processes: sample.members(&id).count().max(1), ..group };
+        users.extend(sum_unless_few(groups.into_iter().map(count).collect()));
+    }
+    users.retain(|user| user.cpus >= MIN_NAMED_CPUS);
+    users.small_sort_by(|a, b| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid)));
     let listed = users.iter().take(MAX_NAMED_GROUPS).map(|group| {
         let members = match group.processes {
             1 => group.pid.to_string(),
@@ -66,17 +73,17 @@ pub fn list_top_cpu_users(context: &RuleContext) -> String {
     listed.collect::<Vec<_>>().join(", ")
 }
 
-/// Adds groups to an earlier one of the same name where either has several processes: they could not be distinguished.
-fn sum_same_names(users: Vec<GroupUse>) -> Vec<GroupUse> {
-    let mut summed: Vec<GroupUse> = Vec::new();
-    for group in users {
-        let is_same = |other: &&mut GroupUse| other.name == group.name && other.processes.max(group.processes) > 1;
-        match summed.iter_mut().find(is_same) {
-            Some(first) => (first.cpus, first.processes) = (first.cpus + group.cpus, first.processes + group.processes),
-            None => summed.push(group),
-        }
+/// The sum of groups of one name, unless each is one process and all of them can be named.
+fn sum_unless_few(groups: Vec<GroupUse>) -> Vec<GroupUse> {
+    if groups.len() <= MAX_NAMED_GROUPS && groups.iter().all(|group| group.processes == 1) {
+        return groups;
     }
-    summed
+    let sum = |sum: GroupUse, group: GroupUse| GroupUse {
+        cpus: sum.cpus + group.cpus,
+        processes: sum.processes + group.processes,
+        ..sum
+    };
+    groups.into_iter().reduce(sum).into_iter().collect()
 }
 
 /// CPU use of a process group.
