@@ -11,7 +11,7 @@ mod proc_tree;
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use proc_tree::ProcTree;
+use proc_tree::{ProcTree, ThreadFiles};
 use stalltop::kernel::{Root, Sampler, task};
 
 const THREADS: u32 = 10_000;
@@ -36,7 +36,8 @@ fn sampling(criterion: &mut Criterion) {
     }
     live.finish();
     let files = ProcTree::new();
-    files.process(40, THREADS, 144_936_823);
+    let threads: Vec<ThreadFiles<'_>> = (40..40 + THREADS).map(ThreadFiles::sleeping).collect();
+    files.process(40, "worker", 2457, 144_936_823 * u64::from(THREADS), &threads);
     let mut tree = criterion.benchmark_group("tree of 10,000 threads");
     tree.sample_size(10).throughput(Throughput::Elements(u64::from(THREADS)));
     tree.bench_function("first sample", |bencher| {

@@ -36,9 +36,12 @@ pub mod view;
 pub mod app;
 pub mod cli;
 
-// Unit tests share the builder of made-up machines with the integration tests, which see this crate from outside.
+// Unit tests share the builders of made-up machines with the integration tests, which see this crate from outside.
 #[cfg(test)]
 extern crate self as stalltop;
+#[cfg(test)]
+#[path = "../tests/support/proc_tree.rs"]
+mod proc_tree;
 #[cfg(test)]
 #[path = "../tests/support/synthetic.rs"]
 mod synthetic;

@@ -82,13 +82,7 @@ impl CgroupReader {
 
     fn read_groups(&mut self, root: &Root, io: &mut Vec<IoLimit>) -> Reading<Vec<Cgroup>> {
         if self.mounts.refresh(root)? {
-            // Containers mount often; most mounts change no hierarchy.
-            let hierarchies = hierarchies(self.mounts.mounts());
-            if hierarchies != self.hierarchies {
-                self.hierarchies = hierarchies;
-                self.groups.clear();
-                (self.walk, self.last_walk) = (None, None);
-            }
+            self.use_hierarchies(hierarchies(self.mounts.mounts()));
         }
         if self.hierarchies.is_empty() {
             return Err(Absent::NoSuchFile);
@@ -114,6 +108,15 @@ impl CgroupReader {
             group.close_files();
         }
         Ok(cgroups)
+    }
+
+    /// Forgets all groups if these are other hierarchies. Containers mount often; most mounts change no hierarchy.
+    fn use_hierarchies(&mut self, hierarchies: Vec<Hierarchy>) {
+        if hierarchies != self.hierarchies {
+            self.hierarchies = hierarchies;
+            self.groups.clear();
+            (self.walk, self.last_walk) = (None, None);
+        }
     }
 
     /// Whether a walk is running: until the first is complete, groups may be missing.
@@ -183,36 +186,29 @@ impl ReadPlan {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::kernel::mounts::parse_mountinfo;
+    use crate::proc_tree::ProcTree;
 
     /// As many as are read in one sample, and more than a walk finds in one.
     #[test]
     fn a_mount_of_another_file_system_does_not_restart_the_walk() {
-        let tree = tempfile::tempdir().unwrap();
-        let (root, groups) = (Root::at_directory(tree.path().to_owned()), tree.path().join("sys/fs/cgroup"));
-        let mounted = |text: &str| {
-            fs::create_dir_all(tree.path().join("proc/self")).unwrap();
-            fs::write(tree.path().join("proc/self/mountinfo"), text).unwrap();
-        };
+        let cgroups = "26 21 0:24 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        let tree = ProcTree::with([("proc/self/mountinfo", cgroups)]);
+        let root = tree.root();
         for number in 0..MAX_GROUPS_PER_SAMPLE {
-            let group = groups.join(format!("g{number}"));
-            fs::create_dir_all(&group).unwrap();
-            fs::write(group.join("cpu.max"), "20000 100000\n").unwrap();
-            fs::write(group.join("cpu.stat"), "usage_usec 1\nnr_periods 7\nnr_throttled 7\nthrottled_usec 7\n").unwrap();
+            let group = format!("sys/fs/cgroup/g{number}");
+            tree.write(format!("{group}/cpu.max"), "20000 100000\n");
+            tree.write(format!("{group}/cpu.stat"), "usage_usec 1\nnr_periods 7\nnr_throttled 7\nthrottled_usec 7\n");
         }
         let found = |reader: &mut CgroupReader| reader.sample(&root).0.map_or(0, |groups| groups.len());
-        let cgroups = "26 21 0:24 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        mounted(cgroups);
         let mut reader = CgroupReader::default();
         while found(&mut reader) < MAX_GROUPS_PER_SAMPLE || reader.is_walking() {}
-        mounted(&format!("{cgroups}27 21 0:25 / /run/containerd/x rw - tmpfs tmpfs rw\n"));
         // A regular file, unlike mountinfo, does not report changes by poll.
-        reader.mounts = MountTable::default();
+        let mounts = format!("{cgroups}27 21 0:25 / /run/containerd/x rw - tmpfs tmpfs rw\n");
+        reader.use_hierarchies(hierarchies(&parse_mountinfo(mounts.as_bytes())));
         assert_eq!(found(&mut reader), MAX_GROUPS_PER_SAMPLE);
-        mounted("");
-        reader.mounts = MountTable::default();
+        reader.use_hierarchies(Vec::new());
         assert_eq!(reader.sample(&root).0, Err(Absent::NoSuchFile), "no hierarchy, no group");
     }
 }

@@ -129,6 +129,7 @@ fn parse_cpuinfo(text: &[u8]) -> BTreeMap<CpuId, u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc_tree::ProcTree;
 
     #[test]
     fn cpuinfo_has_a_frequency_for_each_cpu() {
@@ -141,15 +142,13 @@ mod tests {
 
     #[test]
     fn a_tree_with_cpufreq_is_read_and_one_without_has_no_frequencies() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = Root::at_directory(directory.path().to_owned());
+        let tree = ProcTree::empty();
+        let root = tree.root();
         let online = [(CpuId(0), CpuTimes::default()), (CpuId(1), CpuTimes::default())];
         assert_eq!(FrequencyReader::default().sample(&root, &online, (Instant::now(), 0)), []);
         for (cpu, khz) in [(0, "3400000\n"), (1, "broken")] {
-            let cpufreq = directory.path().join(format!("sys/devices/system/cpu/cpu{cpu}/cpufreq"));
-            std::fs::create_dir_all(&cpufreq).unwrap();
-            std::fs::write(cpufreq.join("scaling_cur_freq"), khz).unwrap();
-            std::fs::write(cpufreq.join("cpuinfo_max_freq"), "3500000\n").unwrap();
+            tree.write(format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq"), khz);
+            tree.write(format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"), "3500000\n");
         }
         assert_eq!(
             FrequencyReader::default().sample(&root, &online, (Instant::now(), 7_900_000_000)),
@@ -159,14 +158,12 @@ mod tests {
 
     #[test]
     fn with_many_cpus_some_are_read_in_each_sample() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = Root::at_directory(directory.path().to_owned());
+        let tree = ProcTree::empty();
+        let root = tree.root();
         let online: Vec<(CpuId, CpuTimes)> = (0..20).map(|cpu| (CpuId(cpu), CpuTimes::default())).collect();
         let write = |khz: u32| {
             for (cpu, _) in &online {
-                let cpufreq = directory.path().join(format!("sys/devices/system/cpu/cpu{}/cpufreq", cpu.0));
-                std::fs::create_dir_all(&cpufreq).unwrap();
-                std::fs::write(cpufreq.join("scaling_cur_freq"), format!("{khz}\n")).unwrap();
+                tree.write(format!("sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq", cpu.0), format!("{khz}\n"));
             }
         };
         let mut reader = FrequencyReader::default();

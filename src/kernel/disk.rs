@@ -216,16 +216,16 @@ fn identify_device(root: &Root, line: &DiskstatsLine<'_>, last_whole: Option<&[u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc_tree::ProcTree;
 
     #[test]
     fn disks_are_idle_without_requests_in_flight_and_without_completions_since_the_last_sample() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("proc")).unwrap();
-        let root = Root::at_directory(folder.path().to_owned());
+        let tree = ProcTree::empty();
+        let root = tree.root();
         let mut disks = DiskReader::default();
         let mut sample = |reads: u32, flushes: u32, in_flight: u32| {
             let line = format!("8 0 sda {reads} 0 0 0 5 0 0 0 {in_flight} 0 0 1 0 0 0 {flushes} 0\n");
-            std::fs::write(folder.path().join("proc/diskstats"), line).unwrap();
+            tree.write("proc/diskstats", line);
             disks.sample(&root).unwrap();
             (disks.is_idle(), disks.last_in_flight())
         };
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(sample(8, 2, 0), (false, Some(0)));
         assert_eq!(sample(8, 2, 3), (false, Some(3)));
         assert_eq!(sample(8, 2, 0), (true, Some(0)));
-        std::fs::remove_file(folder.path().join("proc/diskstats")).unwrap();
+        tree.remove("proc/diskstats");
         let mut gone = DiskReader::default();
         assert!(gone.sample(&root).is_err());
         assert_eq!((gone.is_idle(), gone.last_in_flight()), (false, None));
@@ -243,28 +243,21 @@ mod tests {
 
     #[test]
     fn the_device_with_the_file_of_a_loop_device_is_below_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
         let line = |numbers: &str, name: &str| format!("{numbers} {name} 9 0 0 0 5 0 0 0 1 0 0 1 0 0 0 0 0\n");
-        write(
-            "proc/diskstats",
-            &[line("7 0", "loop0"), line("7 1", "loop1"), line("8 0", "sda"), line("8 1", "sda1")].concat(),
-        );
-        write("proc/self/mountinfo", "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:50 / /mnt/fuse rw - fuse.sshfs host: rw\n");
-        write("sys/class/block/loop0/loop/backing_file", "/images/a.img\n");
-        write("sys/class/block/loop1/loop/backing_file", "/mnt/fuse/b.img\n");
-        write("sys/class/block/sda/dev", "8:0\n");
-        write("sys/class/block/sda1/partition", "1\n");
-        write("sys/devices/sda/dev", "8:0\n");
-        write("sys/devices/sda/sda1/partition", "1\n");
-        std::fs::create_dir_all(folder.path().join("sys/dev/block")).unwrap();
-        std::os::unix::fs::symlink("../../devices/sda/sda1", folder.path().join("sys/dev/block/8:1")).unwrap();
+        let lines = [line("7 0", "loop0"), line("7 1", "loop1"), line("8 0", "sda"), line("8 1", "sda1")].concat();
+        let tree = ProcTree::with([
+            ("proc/diskstats", lines.as_str()),
+            ("proc/self/mountinfo", "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:50 / /mnt/fuse rw - fuse.sshfs host: rw\n"),
+            ("sys/class/block/loop0/loop/backing_file", "/images/a.img\n"),
+            ("sys/class/block/loop1/loop/backing_file", "/mnt/fuse/b.img\n"),
+            ("sys/class/block/sda/dev", "8:0\n"),
+            ("sys/class/block/sda1/partition", "1\n"),
+            ("sys/devices/sda/dev", "8:0\n"),
+            ("sys/devices/sda/sda1/partition", "1\n"),
+        ]);
+        tree.link("../../devices/sda/sda1", "sys/dev/block/8:1");
         let mut disks = DiskReader::default();
-        let sample = disks.sample(&Root::at_directory(folder.path().to_owned())).unwrap();
+        let sample = disks.sample(&tree.root()).unwrap();
         let below =
             |name: &str| sample.iter().find(|disk| disk.name.as_bytes() == name.as_bytes()).unwrap().facts.slaves.clone();
         assert_eq!(below("loop0"), [DiskId { major: 8, minor: 0 }], "the whole device");

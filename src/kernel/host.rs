@@ -158,17 +158,12 @@ fn numa_nodes(root: &Root) -> Vec<(u32, Vec<RangeInclusive<u32>>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc_tree::ProcTree;
 
     #[test]
     fn a_virtual_machine_has_the_flag_of_its_hypervisor() {
-        let tree = tempfile::tempdir().unwrap();
-        let root = Root::at_directory(tree.path().to_owned());
-        assert_eq!(has_hypervisor(&root), None);
-        std::fs::create_dir(tree.path().join("proc")).unwrap();
-        let found = |text: &str| {
-            std::fs::write(tree.path().join("proc/cpuinfo"), text).unwrap();
-            has_hypervisor(&root)
-        };
+        assert_eq!(has_hypervisor(&ProcTree::empty().root()), None);
+        let found = |text: &str| has_hypervisor(&ProcTree::with([("proc/cpuinfo", text)]).root());
         assert_eq!(found("processor\t: 0\nflags\t\t: fpu vme hypervisor lahf_lm\nbugs\t\t:\n"), Some(true));
         assert_eq!(found("processor\t: 0\nflags\t\t: fpu vme lahf_lm\n"), Some(false));
         assert_eq!(found("processor\t: 0\nFeatures\t: fp asimd\n"), None);

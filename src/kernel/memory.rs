@@ -195,17 +195,13 @@ impl ZoneSum {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc_tree::ProcTree;
     use crate::sample::pressure::{Stall, StallLine};
 
     #[test]
     fn nodes_are_read_only_while_tasks_wait_for_memory() {
-        let tree = tempfile::tempdir().unwrap();
-        let root = Root::at_directory(tree.path().to_owned());
-        let put = |node: &str, text: &str| {
-            let directory = tree.path().join("sys/devices/system/node").join(node);
-            std::fs::create_dir_all(&directory).unwrap();
-            std::fs::write(directory.join("meminfo"), text).unwrap();
-        };
+        let tree = ProcTree::empty();
+        let put = |node: &str, text: &str| tree.write(format!("sys/devices/system/node/{node}/meminfo"), text);
         put(
             "node0",
             "Node 0 MemTotal: 1000 kB\nNode 0 MemFree: 10 kB\nNode 0 Active(file): 3 kB\nNode 0 Inactive(file): 4 kB\nNode 0 SReclaimable: 5 kB\n",
@@ -213,7 +209,7 @@ mod tests {
         let waiting = |avg10: f32| {
             let line = StallLine { avg10, ..StallLine::default() };
             let memory = Ok(Stall { some: Some(line), full: None });
-            nodes_under_pressure(&root, &Pressure { memory, ..Pressure::absent(Absent::NotRead) })
+            nodes_under_pressure(&tree.root(), &Pressure { memory, ..Pressure::absent(Absent::NotRead) })
         };
         assert_eq!(waiting(50.0), [], "a single node");
         put("node1", "Node 1 MemTotal: 1000 kB\nNode 1 MemFree: 900 kB\n");

@@ -312,30 +312,26 @@ fn read_counter(file: &mut FileHandle, root: &Root, buffer: &mut Vec<u8>) -> Opt
 mod tests {
     use super::*;
     use crate::kernel::refresh_cycle::BATCH_SIZE;
+    use crate::proc_tree::ProcTree;
 
     const HEADER: &str = "Inter-|   Receive                                                |  Transmit\n \
         face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n";
 
     #[test]
     fn facts_of_every_interface_are_refreshed_while_others_appear_and_vanish() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |file: String, text: String| {
-            let path = folder.path().join(file);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
+        let tree = ProcTree::empty();
         let stay: Vec<String> = (1..=BATCH_SIZE * 2).map(|index| format!("eth{index}")).collect();
         for (name, index) in stay.iter().zip(1..) {
-            write(format!("sys/class/net/{name}/ifindex"), format!("{index}\n"));
+            tree.write(format!("sys/class/net/{name}/ifindex"), format!("{index}\n"));
         }
         let link_up_at =
-            |mbps: u32| stay.iter().for_each(|nic| write(format!("sys/class/net/{nic}/speed"), format!("{mbps}\n")));
+            |mbps: u32| stay.iter().for_each(|nic| tree.write(format!("sys/class/net/{nic}/speed"), format!("{mbps}\n")));
         let mut reader = NetworkReader::default();
         let mut speeds = |guest: u32| {
             let names = stay.iter().cloned().chain([format!("veth{guest}")]);
             let lines: String = names.map(|name| format!("{name}: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n")).collect();
-            write("proc/net/dev".to_owned(), format!("{HEADER}{lines}"));
-            let nics = reader.sample(&Root::at_directory(folder.path().to_owned())).unwrap();
+            tree.write("proc/net/dev", format!("{HEADER}{lines}"));
+            let nics = reader.sample(&tree.root()).unwrap();
             nics.iter().take(stay.len()).map(|nic| nic.facts.speed_mbps.unwrap()).collect::<Vec<_>>()
         };
         link_up_at(1000);
@@ -348,14 +344,12 @@ mod tests {
 
     #[test]
     fn netstat_is_read_only_if_snmp_has_changed() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("proc/net")).unwrap();
-        let write = |file: &str, text: String| std::fs::write(folder.path().join("proc/net").join(file), text).unwrap();
+        let tree = ProcTree::empty();
         let mut reader = NetworkReader::default();
         let mut drops = |packets: u32, drops: u32| {
-            write("snmp", format!("Ip: InReceives\nIp: {packets}\n"));
-            write("netstat", format!("TcpExt: ListenDrops\nTcpExt: {drops}\n"));
-            let said = reader.protocols(&Root::at_directory(folder.path().to_owned()));
+            tree.write("proc/net/snmp", format!("Ip: InReceives\nIp: {packets}\n"));
+            tree.write("proc/net/netstat", format!("TcpExt: ListenDrops\nTcpExt: {drops}\n"));
+            let said = reader.protocols(&tree.root());
             said.tcp_ext.map(|counts| counts.listen_drops.map(|drops| drops.0))
         };
         assert_eq!(drops(7, 1), Ok(Some(1)));
@@ -363,10 +357,9 @@ mod tests {
         assert_eq!(drops(8, 3), Ok(Some(3)));
         // A container may hide one of them, and show it again.
         let mut reader = NetworkReader::default();
-        std::fs::remove_file(folder.path().join("proc/net/netstat")).unwrap();
-        let root = Root::at_directory(folder.path().to_owned());
-        assert_eq!(reader.protocols(&root).tcp_ext.map(drop), Err(Absent::NoSuchFile));
-        write("netstat", "TcpExt: ListenDrops\nTcpExt: 5\n".to_owned());
-        assert!(reader.protocols(&root).tcp_ext.is_ok(), "netstat is read again although snmp is the same");
+        tree.remove("proc/net/netstat");
+        assert_eq!(reader.protocols(&tree.root()).tcp_ext.map(drop), Err(Absent::NoSuchFile));
+        tree.write("proc/net/netstat", "TcpExt: ListenDrops\nTcpExt: 5\n");
+        assert!(reader.protocols(&tree.root()).tcp_ext.is_ok(), "netstat is read again although snmp is the same");
     }
 }

@@ -260,6 +260,7 @@ pub fn absent_from_errno(errno: Errno) -> Absent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc_tree::ProcTree;
 
     #[test]
     fn a_missing_file_is_an_error_and_clears_the_buffer() {
@@ -273,16 +274,15 @@ mod tests {
 
     #[test]
     fn an_open_file_is_read_from_its_start_each_time() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = Root::at_directory(directory.path().to_owned());
         let long = vec![b'x'; 3 * READ_BYTES + 5];
-        std::fs::write(directory.path().join("stat"), &long).unwrap();
+        let tree = ProcTree::with([("stat", &long)]);
+        let root = tree.root();
         let (mut kept, mut buffer) = (FileHandle::new("stat"), Vec::new());
         for _ in 0..2 {
             kept.read(&root, &mut buffer).unwrap();
             assert_eq!(buffer, long);
         }
-        std::fs::write(directory.path().join("stat"), b"short").unwrap();
+        tree.write("stat", b"short");
         kept.read(&root, &mut buffer).unwrap();
         assert_eq!(buffer, b"short");
     }

@@ -151,14 +151,13 @@ impl SubSampler {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
     use crate::kernel::host;
+    use crate::proc_tree::ProcTree;
 
     /// A machine without tasks.
     struct Machine {
-        tree: tempfile::TempDir,
+        _tree: ProcTree,
         root: Root,
         clock: SampleClock,
         system: SystemReaders,
@@ -168,19 +167,11 @@ mod tests {
 
     impl Machine {
         fn new() -> Machine {
-            let tree = tempfile::tempdir().unwrap();
-            fs::create_dir(tree.path().join("proc")).unwrap();
-            let root = Root::at_directory(tree.path().to_owned());
+            let tree = ProcTree::new();
+            let root = tree.root();
             let scanner = TaskScanner::new(&root, &host::read(&root)).unwrap();
             let exits = ExitReader::new(&root);
-            let machine =
-                Machine { tree, clock: SampleClock::default(), system: SystemReaders::default(), scanner, exits, root };
-            machine.put("stat", "cpu  4 0 2 90 0 0 0 0 0 0\ncpu0 4 0 2 90 0 0 0 0 0 0\n");
-            machine
-        }
-
-        fn put(&self, name: &str, text: &str) {
-            fs::write(self.tree.path().join("proc").join(name), text).unwrap();
+            Machine { _tree: tree, clock: SampleClock::default(), system: SystemReaders::default(), scanner, exits, root }
         }
 
         /// The sources of a sub-sample at this time.

@@ -77,38 +77,31 @@ fn is_another_task_runnable(sample: &Sample) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::proc_tree::ProcTree;
     use crate::sample::Absent;
 
     #[test]
     fn weights_are_read_while_another_task_is_runnable_on_a_host_with_idle_cpus() {
-        let tree = tempfile::tempdir().unwrap();
-        fs::create_dir(tree.path().join("proc")).unwrap();
         let is_read = |running: u32| {
             let text = format!(
                 "cpu  4 0 2 90 0 0 0 0 0 0\ncpu0 4 0 2 90 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\nprocs_running {running}\n"
             );
-            fs::write(tree.path().join("proc/stat"), text).unwrap();
-            let (root, mut clock) = (Root::at_directory(tree.path().to_owned()), SampleClock::default());
+            let (tree, mut clock) = (ProcTree::with([("proc/stat", text)]), SampleClock::default());
             clock.set_fixed(5_000_000_000);
-            is_another_task_runnable(&SystemReaders::default().sample(&root, &clock))
+            is_another_task_runnable(&SystemReaders::default().sample(&tree.root(), &clock))
         };
         assert_eq!([1, 2, 3].map(is_read), [false, true, true]);
     }
 
     #[test]
     fn what_is_missing_does_not_keep_the_rest_from_being_read() {
-        let tree = tempfile::tempdir().unwrap();
-        fs::create_dir(tree.path().join("proc")).unwrap();
-        let put = |name: &str, text: &str| fs::write(tree.path().join("proc").join(name), text).unwrap();
-        put("stat", "cpu  4 0 2 90 0 0 0 0 0 0\ncpu0 4 0 2 90 0 0 0 0 0 0\nprocesses 77\nprocs_running 9\n");
-        put("loadavg", "0.50 0.25 0.10 9/120 4711\n");
-        let (root, mut clock) = (Root::at_directory(tree.path().to_owned()), SampleClock::default());
+        let stat = "cpu  4 0 2 90 0 0 0 0 0 0\ncpu0 4 0 2 90 0 0 0 0 0 0\nprocesses 77\nprocs_running 9\n";
+        let tree = ProcTree::with([("proc/stat", stat), ("proc/loadavg", "0.50 0.25 0.10 9/120 4711\n")]);
+        let mut clock = SampleClock::default();
         clock.set_fixed(5_000_000_000);
         let mut readers = SystemReaders::default();
-        let sample = readers.sample(&root, &clock);
+        let sample = readers.sample(&tree.root(), &clock);
         assert_eq!((sample.at.boottime_ns, sample.read_delays.disks_us), (5_000_000_000, 0));
         assert_eq!(sample.memory.as_ref().err(), Some(&Absent::NoSuchFile));
         let counters = readers.fork_counters(&sample);

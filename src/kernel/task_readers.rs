@@ -98,16 +98,13 @@ impl UserTable {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::proc_tree::ProcTree;
 
     #[test]
     fn names_of_users_are_shared_until_one_is_added() {
-        let tree = tempfile::tempdir().unwrap();
-        fs::create_dir(tree.path().join("etc")).unwrap();
-        fs::write(tree.path().join("etc/passwd"), "root:x:0:0::/:/bin/sh\nweb:x:33:33::/:/bin/sh\n").unwrap();
-        let (root, mut table) = (Root::at_directory(tree.path().to_owned()), UserTable::default());
+        let tree = ProcTree::with([("etc/passwd", "root:x:0:0::/:/bin/sh\nweb:x:33:33::/:/bin/sh\n")]);
+        let (root, mut table) = (tree.root(), UserTable::default());
         let first = table.names(&root, &BTreeSet::from([0]));
         assert!(Arc::ptr_eq(&first, &table.names(&root, &BTreeSet::from([0, 9999]))), "9999 has no name");
         let second = table.names(&root, &BTreeSet::from([0, 33]));

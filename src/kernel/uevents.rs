@@ -33,13 +33,13 @@ impl UeventWatcher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc_tree::ProcTree;
 
     #[test]
     fn an_event_is_reported_once() {
-        let directory = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(directory.path().join("sys/kernel")).unwrap();
-        let number = |number: &str| std::fs::write(directory.path().join("sys/kernel/uevent_seqnum"), number).unwrap();
-        let root = Root::at_directory(directory.path().to_owned());
+        let tree = ProcTree::empty();
+        let number = |number: &str| tree.write("sys/kernel/uevent_seqnum", number);
+        let root = tree.root();
         let mut uevents = UeventWatcher::default();
         assert!(!uevents.has_new_event(&root), "no such file");
         number("7\n");

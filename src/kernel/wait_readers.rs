@@ -91,14 +91,14 @@ mod tests {
     use crate::kernel::clock::SampleClock;
     use crate::kernel::host;
     use crate::kernel::waits::WaitCounter;
+    use crate::proc_tree::ProcTree;
     use crate::sample::Absent;
     use crate::sample::task::Tasks;
 
     #[test]
     fn without_tasks_no_stacks_are_read() {
-        let tree = tempfile::tempdir().unwrap();
-        std::fs::create_dir(tree.path().join("proc")).unwrap();
-        let root = Root::at_directory(tree.path().to_owned());
+        let tree = ProcTree::empty();
+        let root = tree.root();
         let mut scanner = TaskScanner::new(&root, &host::read(&root)).unwrap();
         let (mut system, mut readers) = (SystemReaders::default(), WaitReaders::new(&root));
         let mut sample = |tasks| {

@@ -4,7 +4,7 @@ use stalltop::kernel::Sampler;
 use stalltop::sample::network::namespaces::NetworkNamespace;
 use stalltop::units::Counter;
 
-use crate::proc_tree::ProcTree;
+use crate::proc_tree::{ProcTree, ThreadFiles};
 
 const PID: u32 = 700;
 
@@ -22,7 +22,7 @@ fn socket_line(inode: u64, drops: u64) -> String {
 #[test]
 fn drops_of_udp_over_ipv6_are_counted_and_their_socket_is_found() {
     let tree = ProcTree::new();
-    tree.process(PID, 1, 40_000_000);
+    tree.process(PID, "worker", 2457, 40_000_000, &[ThreadFiles::sleeping(PID)]);
     tree.link("net:[4026531840]", "proc/self/ns/net");
     tree.link("net:[4026532000]", format!("proc/{PID}/ns/net"));
     tree.write(

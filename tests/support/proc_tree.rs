@@ -1,5 +1,5 @@
 //! A fixture tree: files below a temporary directory in place of /proc and /sys, and a sampler that reads them. It is the same
-//! on every machine and at every load. It stays beside `synthetic` because the readers of the kernel are tested with it.
+//! on every machine and at every load. Unit tests have it from `src/lib.rs`.
 
 #![allow(dead_code, reason = "each test binary uses a part of this file")]
 
@@ -17,17 +17,24 @@ pub struct ProcTree {
 }
 
 impl ProcTree {
-    /// A tree without any file.
+    /// A tree without any file; /proc is there.
     pub fn empty() -> ProcTree {
         // In memory where that is possible: it is many files.
-        ProcTree { directory: tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap() }
+        let tree = ProcTree { directory: tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap() };
+        fs::create_dir(tree.path("proc")).unwrap();
+        tree
+    }
+
+    /// A tree with these files alone.
+    pub fn with<P: AsRef<Path>, T: AsRef<[u8]>>(files: impl IntoIterator<Item = (P, T)>) -> ProcTree {
+        let tree = ProcTree::empty();
+        files.into_iter().for_each(|(path, text)| tree.write(path, text));
+        tree
     }
 
     /// A tree with one CPU and no task.
     pub fn new() -> ProcTree {
-        let tree = ProcTree::empty();
-        tree.write("proc/stat", "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nprocesses 5000\n");
-        tree
+        ProcTree::with([("proc/stat", "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nprocesses 5000\n")])
     }
 
     pub fn root(&self) -> Root {
@@ -50,7 +57,7 @@ impl ProcTree {
         fs::write(path, text).unwrap();
     }
 
-    /// Makes a symbolic link and the directories above it.
+    /// Makes a symbolic link and the directories above it. A file or link of that name is removed.
     pub fn link(&self, target: impl AsRef<Path>, path: impl AsRef<Path>) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -58,40 +65,74 @@ impl ProcTree {
         symlink(target, path).unwrap();
     }
 
-    /// A sleeping process with threads `pid` to `pid + threads - 1`, each of which has run for `run_ns`.
-    pub fn process(&self, pid: u32, threads: u32, run_ns: u64) {
-        self.write(format!("proc/{pid}/cmdline"), format!("/usr/bin/worker\0--id={pid}\0"));
-        self.write(format!("proc/{pid}/cgroup"), "0::/system.slice/worker.service\n");
-        let io = "read_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\nsyscr: 1\nsyscw: 1\n";
-        self.write(format!("proc/{pid}/io"), io);
-        for tid in pid..pid + threads {
-            self.thread(pid, tid, threads, run_ns);
+    /// Makes a named pipe and the directories above it.
+    pub fn named_pipe(&self, path: impl AsRef<Path>) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    }
+
+    /// Removes a file.
+    pub fn remove(&self, path: impl AsRef<Path>) {
+        fs::remove_file(self.path(path)).unwrap();
+    }
+
+    /// A process, new or changed, whose threads have run for `run_ns` together. Threads that are not named have ended.
+    pub fn process(&self, pid: u32, comm: &str, start_ticks: u64, run_ns: u64, threads: &[ThreadFiles<'_>]) {
+        self.write(format!("proc/{pid}/cmdline"), format!("/bin/{comm}\0--flag\0"));
+        self.write(format!("proc/{pid}/cgroup"), "0::/a.slice\n");
+        // Threads that stay keep their files, because descriptors may be open.
+        for entry in fs::read_dir(self.path(format!("proc/{pid}/task"))).into_iter().flatten().flatten() {
+            if !threads.iter().any(|thread| entry.file_name() == *thread.tid.to_string()) {
+                fs::remove_dir_all(entry.path()).unwrap();
+            }
+        }
+        let count = u32::try_from(threads.len()).unwrap();
+        for thread in threads {
+            let user_ticks = run_ns / 10_000_000;
+            let stat = Stat {
+                comm: comm.as_bytes(),
+                state: thread.state,
+                start_ticks,
+                user_ticks,
+                ..Stat::sleeping(pid, thread.tid, count)
+            };
+            self.thread(&stat, run_ns / u64::from(count), *thread);
         }
     }
 
     /// One thread of a process, new or changed. The files of the first thread are also those of the process.
-    pub fn thread(&self, pid: u32, tid: u32, threads: u32, run_ns: u64) {
-        let ticks = run_ns / 10_000_000;
-        let stat =
-            Stat { comm: format!("worker-{}", tid % 16).as_bytes(), user_ticks: ticks, ..Stat::sleeping(pid, tid, threads) }
-                .line();
-        let schedstat = format!("{run_ns} 902341 {}\n", run_ns / 1_000_000);
-        for (file, text) in
-            [("schedstat", schedstat.as_str()), ("wchan", "hrtimer_nanosleep"), ("syscall", "230 0x0 0x0 0x0\n")]
-        {
-            // Those of the first thread are read below /proc/PID.
-            let path = if pid == tid { format!("proc/{pid}/{file}") } else { format!("proc/{pid}/task/{tid}/{file}") };
-            self.write(path, text);
-        }
-        self.write(format!("proc/{pid}/task/{tid}/stat"), &stat);
-        if pid == tid {
-            self.write(format!("proc/{pid}/stat"), &stat);
+    pub fn thread(&self, stat: &Stat<'_>, run_ns: u64, thread: ThreadFiles<'_>) {
+        let (process, line) = (format!("proc/{}", stat.pid), stat.line());
+        let task = format!("{process}/task/{}", stat.tid);
+        for place in [Some(&task), (stat.pid == stat.tid).then_some(&process)].into_iter().flatten() {
+            self.write(format!("{place}/stat"), &line);
+            self.write(format!("{place}/schedstat"), format!("{run_ns} 902341 {}\n", thread.timeslices));
+            self.write(format!("{place}/wchan"), thread.wchan);
+            self.write(format!("{place}/syscall"), format!("{}\n", thread.syscall));
         }
     }
 
     /// Removes a process.
     pub fn remove_process(&self, pid: u32) {
         fs::remove_dir_all(self.path(format!("proc/{pid}"))).unwrap();
+    }
+}
+
+/// What a thread does, in stat, schedstat, wchan and syscall.
+#[derive(Clone, Copy)]
+pub struct ThreadFiles<'a> {
+    pub tid: u32,
+    pub state: char,
+    pub timeslices: u64,
+    pub wchan: &'a str,
+    pub syscall: &'a str,
+}
+
+impl ThreadFiles<'_> {
+    /// A thread in clock_nanosleep.
+    pub const fn sleeping(tid: u32) -> ThreadFiles<'static> {
+        ThreadFiles { tid, state: 'S', timeslices: 5, wchan: "hrtimer_nanosleep", syscall: "230 0x0 0x0 0x0" }
     }
 }
 
@@ -195,7 +236,17 @@ impl SampledTree {
 
     /// One more sleeping process. It has no CPU clock: its files are read every time.
     pub fn begin(&mut self, pid: u32) {
-        self.tree.process(pid, self.threads, RUN_NS);
+        self.tree.write(format!("proc/{pid}/cmdline"), format!("/usr/bin/worker\0--id={pid}\0"));
+        self.tree.write(format!("proc/{pid}/cgroup"), "0::/system.slice/worker.service\n");
+        let io = "read_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\nsyscr: 1\nsyscw: 1\n";
+        self.tree.write(format!("proc/{pid}/io"), io);
+        (pid..pid + self.threads).for_each(|tid| self.put_thread(pid, tid, RUN_NS));
+    }
+
+    fn put_thread(&self, pid: u32, tid: u32, run_ns: u64) {
+        let (comm, user_ticks) = (format!("worker-{}", tid % 16), run_ns / 10_000_000);
+        let stat = Stat { comm: comm.as_bytes(), user_ticks, ..Stat::sleeping(pid, tid, self.threads) };
+        self.tree.thread(&stat, run_ns, ThreadFiles { timeslices: run_ns / 1_000_000, ..ThreadFiles::sleeping(tid) });
     }
 
     /// Ends a process without a CPU clock.
@@ -229,7 +280,7 @@ impl SampledTree {
 
     /// Sets the run time of a thread, in milliseconds since the beginning.
     pub fn run(&mut self, pid: u32, tid: u32, run_ms: u64) {
-        self.tree.thread(pid, tid, self.threads, RUN_NS + run_ms * 1_000_000);
+        self.put_thread(pid, tid, RUN_NS + run_ms * 1_000_000);
     }
 
     /// Sets the CPU clock of a process, in milliseconds since the beginning.

@@ -324,25 +324,22 @@ fn is_near_limit(cgroup: &Cgroup) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::proc_tree::ProcTree;
 
     #[test]
     fn a_group_that_is_not_read_after_a_walk_is_throttled_as_before() {
-        let tree = tempfile::tempdir().unwrap();
-        let root = Root::at_directory(tree.path().to_owned());
+        let tree = ProcTree::empty();
         let id = CgroupId { version: CgroupVersion::V2, path: "/lab".into() };
         let group = || {
             let directories = ControllerDirectories { cpu: Some(PathBuf::from("lab")), ..ControllerDirectories::default() };
             Group::new(id.clone(), CgroupLimits { directories, ..CgroupLimits::default() })
         };
-        fs::create_dir(tree.path().join("lab")).unwrap();
         let mut known = group();
         for periods in [7, 8] {
             let text = format!("usage_usec 1\nnr_periods {periods}\nnr_throttled {periods}\nthrottled_usec {periods}\n");
-            fs::write(tree.path().join("lab/cpu.stat"), text).unwrap();
-            known.sample(&root, None, &mut Vec::new(), &mut Vec::new()).unwrap();
+            tree.write("lab/cpu.stat", text);
+            known.sample(&tree.root(), None, &mut Vec::new(), &mut Vec::new()).unwrap();
         }
         let mut found = group();
         found.inherit_from(&mut known);

@@ -80,31 +80,25 @@ fn runnable_groups(tasks: &Tasks) -> BTreeSet<CgroupId> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::sync::Arc;
 
     use super::*;
     use crate::kernel::cgroup::walk::hierarchies;
     use crate::kernel::mounts::parse_mountinfo;
+    use crate::proc_tree::ProcTree;
     use crate::sample::task::{Process, ProcessFacts};
     use crate::synthetic;
 
     fn process(pid: u32, state: TaskState, group: &CgroupId) -> Arc<Process> {
-        let facts = Arc::new(ProcessFacts { cgroup: Ok(group.clone()), ..ProcessFacts::default() });
-        let process = synthetic::process(pid, "sh").threads([synthetic::thread(pid, "sh").state(state)]).build();
-        Arc::new(Process { facts, ..process })
+        let facts = ProcessFacts { cgroup: Ok(group.clone()), ..ProcessFacts::default() };
+        Arc::new(synthetic::process(pid, "sh").facts(facts).threads([synthetic::thread(pid, "sh").state(state)]).build())
     }
 
     #[test]
     fn weights_of_groups_with_runnable_tasks_are_read_up_to_the_root() {
-        let tree = tempfile::tempdir().unwrap();
-        let root = Root::at_directory(tree.path().to_owned());
+        let weights = [("web", "100\n"), ("web/php", "20\n"), ("batch", "0\n"), ("idle", "50\n")];
+        let tree = ProcTree::with(weights.map(|(group, weight)| (format!("sys/fs/cgroup/{group}/cpu.weight"), weight)));
         let mounts = parse_mountinfo(b"26 21 0:24 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-        for (group, weight) in [("web", "100"), ("web/php", "20"), ("batch", "0"), ("idle", "50")] {
-            let directory = tree.path().join("sys/fs/cgroup").join(group);
-            fs::create_dir_all(&directory).unwrap();
-            fs::write(directory.join("cpu.weight"), format!("{weight}\n")).unwrap();
-        }
         let group = |path: &str| CgroupId { version: CgroupVersion::V2, path: path.into() };
         let processes = vec![
             process(2, TaskState::Running, &group("/")),
@@ -114,7 +108,7 @@ mod tests {
             process(6, TaskState::Running, &group("/gone")),
         ];
         let tasks = Tasks { processes, ..Tasks::default() };
-        let read = WeightReader::default().sample(&root, &hierarchies(&mounts), &tasks);
+        let read = WeightReader::default().sample(&tree.root(), &hierarchies(&mounts), &tasks);
         let expected = [("/batch", 0), ("/web", 100), ("/web/php", 20)];
         assert_eq!(read, expected.map(|(path, weight)| CgroupWeight { id: group(path), weight }));
     }

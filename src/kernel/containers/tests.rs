@@ -1,11 +1,11 @@
 //! Names from state files as the runtimes write them.
 
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
 use crate::ids::{CgroupId, CgroupVersion};
+use crate::proc_tree::ProcTree;
 use crate::sample::task::{ProcessFacts, Tasks};
 use crate::sample::{Instant as SampleTime, Reading};
 use crate::synthetic;
@@ -20,22 +20,16 @@ fn sample(paths: &[String]) -> Sample {
     let process = |(place, path): (usize, &String)| {
         let cgroup: Reading<CgroupId> = Ok(CgroupId { version: CgroupVersion::V2, path: path.as_str().into() });
         let pid = u32::try_from(place).unwrap() + 2;
-        let built = synthetic::process(pid, "sh").threads([synthetic::thread(pid, "sh")]).build();
-        Arc::new(crate::sample::task::Process { facts: Arc::new(ProcessFacts { cgroup, ..ProcessFacts::default() }), ..built })
+        let facts = ProcessFacts { cgroup, ..ProcessFacts::default() };
+        Arc::new(synthetic::process(pid, "sh").facts(facts).threads([synthetic::thread(pid, "sh")]).build())
     };
     sample.tasks = Ok(Tasks { processes: paths.iter().enumerate().map(process).collect(), ..Tasks::default() });
     sample
 }
 
-fn write(tree: &Path, path: &str, text: &str) {
-    let file = tree.join(path);
-    fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::write(file, text).unwrap();
-}
-
 /// The names that are known once the thread has read all files.
-fn names(tree: &Path, paths: &[String], expected: usize) -> Vec<String> {
-    let (root, sample, mut reader) = (Root::at_directory(tree.to_owned()), sample(paths), ContainerReader::default());
+fn names(tree: &ProcTree, paths: &[String], expected: usize) -> Vec<String> {
+    let (root, sample, mut reader) = (tree.root(), sample(paths), ContainerReader::default());
     let mut found = reader.sample(&root, &sample, Instant::now());
     for _ in 0..500 {
         if found.len() >= expected {
@@ -53,22 +47,20 @@ fn names(tree: &Path, paths: &[String], expected: usize) -> Vec<String> {
 
 #[test]
 fn each_runtime_has_its_state_files() {
-    let tree = tempfile::tempdir().unwrap();
-    let tree = tree.path();
+    let tree = ProcTree::empty();
     let docker = |digit: char| format!("var/lib/docker/containers/{}/config.v2.json", id(digit));
-    write(
-        tree,
-        &docker('1'),
+    tree.write(
+        docker('1'),
         r#"{"StreamConfig":{},"State":{"Running":true},"ID":"1","Name":"/web-1","Config":{"Env":["A=b"]}}"#,
     );
-    write(tree, &docker('2'), r#"{"Name":"/k8s_api_api-7d9f_shop_b8701d38-3791-422d-ad15-890ad1a0844b_0"}"#);
+    tree.write(docker('2'), r#"{"Name":"/k8s_api_api-7d9f_shop_b8701d38-3791-422d-ad15-890ad1a0844b_0"}"#);
     let cri = r#"{"ociVersion":"1.1.0","annotations":{"io.kubernetes.cri.container-name":"api","io.kubernetes.cri.sandbox-name":"api-7d9f","io.kubernetes.cri.sandbox-namespace":"shop"}}"#;
-    write(tree, &format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{}/config.json", id('3')), cri);
+    tree.write(format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{}/config.json", id('3')), cri);
     let crio = r#"{"annotations":{"io.kubernetes.container.name":"db","io.kubernetes.pod.name":"db-0","io.kubernetes.pod.namespace":"shop"}}"#;
-    write(tree, &format!("run/containers/storage/overlay-containers/{}/userdata/config.json", id('4')), crio);
+    tree.write(format!("run/containers/storage/overlay-containers/{}/userdata/config.json", id('4')), crio);
     let podman =
         format!(r#"[{{"id":"{}","names":["other"]}},{{"id":"{}","names":["web-5"],"metadata":"{{}}"}}]"#, id('9'), id('5'));
-    write(tree, "var/lib/containers/storage/overlay-containers/containers.json", &podman);
+    tree.write("var/lib/containers/storage/overlay-containers/containers.json", &podman);
     let pod = "/kubepods/burstable/podb8701d38-3791-422d-ad15-890ad1a0844b";
     let paths = [
         format!("/system.slice/docker-{}.scope", id('1')),
@@ -81,33 +73,30 @@ fn each_runtime_has_its_state_files() {
     ];
     let expected =
         ["docker web-1", "docker api shop api-7d9f", "containerd api shop api-7d9f", "cri-o db shop db-0", "podman web-5"];
-    assert_eq!(names(tree, &paths, expected.len()), expected);
+    assert_eq!(names(&tree, &paths, expected.len()), expected);
 }
 
 #[test]
 fn files_that_are_no_state_are_not_read() {
-    let tree = tempfile::tempdir().unwrap();
-    let tree = tree.path();
+    let tree = ProcTree::empty();
     let docker = |digit: char| format!("var/lib/docker/containers/{}/config.v2.json", id(digit));
-    write(tree, &docker('1'), "{\"Name\":");
-    write(tree, &docker('2'), r#"{"Name":["a"]}"#);
-    write(tree, &docker('3'), &"[".repeat(100_000));
-    write(tree, &docker('4'), r#"{"Name":"/"}"#);
-    fs::create_dir_all(tree.join(docker('5'))).unwrap();
-    fs::create_dir_all(tree.join(docker('6')).parent().unwrap()).unwrap();
-    nix::unistd::mkfifo(&tree.join(docker('6')), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    write(tree, &docker('7'), &format!(r#"{{"Name":"/{}"}}"#, "é\\u001b[2J".repeat(200)));
+    tree.write(docker('1'), "{\"Name\":");
+    tree.write(docker('2'), r#"{"Name":["a"]}"#);
+    tree.write(docker('3'), &"[".repeat(100_000));
+    tree.write(docker('4'), r#"{"Name":"/"}"#);
+    fs::create_dir_all(tree.path(docker('5'))).unwrap();
+    tree.named_pipe(docker('6'));
+    tree.write(docker('7'), &format!(r#"{{"Name":"/{}"}}"#, "é\\u001b[2J".repeat(200)));
     let paths: Vec<String> = ('1'..='7').map(|digit| format!("/docker/{}", id(digit))).collect();
-    let found = names(tree, &paths, 1);
+    let found = names(&tree, &paths, 1);
     assert_eq!(found.len(), 1, "the last one has a name: {found:?}");
     assert!(found[0].len() < 300, "cut");
 }
 
 #[test]
 fn a_container_that_is_gone_has_no_name() {
-    let tree = tempfile::tempdir().unwrap();
-    write(tree.path(), &format!("var/lib/docker/containers/{}/config.v2.json", id('1')), r#"{"Name":"/web-1"}"#);
-    let root = Root::at_directory(tree.path().to_owned());
+    let tree = ProcTree::with([(format!("var/lib/docker/containers/{}/config.v2.json", id('1')), r#"{"Name":"/web-1"}"#)]);
+    let root = tree.root();
     let mut reader = ContainerReader::default();
     let running = sample(&[format!("/docker/{}", id('1'))]);
     for _ in 0..500 {

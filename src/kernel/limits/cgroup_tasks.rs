@@ -121,41 +121,38 @@ fn parse_max_events(text: &[u8]) -> Option<Counter> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::sync::Arc;
 
     use super::*;
     use crate::ids::CgroupVersion;
     use crate::kernel::cgroup::CgroupReader;
+    use crate::proc_tree::ProcTree;
     use crate::sample::cgroup::Memberships;
-    use crate::sample::task::{Process, ProcessFacts};
+    use crate::sample::task::ProcessFacts;
     use crate::synthetic;
 
     /// In v1 the group of the pids controller, not that of the CPU controller.
     #[test]
     fn a_group_is_read_from_half_of_its_limit_and_kept_near_it_or_after_a_refusal() {
-        let tree = tempfile::tempdir().unwrap();
-        let root = Root::at_directory(tree.path().to_owned());
-        let pids = tree.path().join("sys/fs/cgroup/pids");
+        let mounts = "26 21 0:24 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n27 21 0:25 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
+        let tree = ProcTree::with([("proc/self/mountinfo", mounts)]);
+        let root = tree.root();
         let write = |group: &str, current: u32, refused: u32| {
-            fs::create_dir_all(pids.join(group)).unwrap();
-            fs::write(pids.join(group).join("pids.max"), if group == "free" { "max\n" } else { "4\n" }).unwrap();
-            fs::write(pids.join(group).join("pids.current"), format!("{current}\n")).unwrap();
-            fs::write(pids.join(group).join("pids.events"), format!("max {refused}\n")).unwrap();
+            let directory = format!("sys/fs/cgroup/pids/{group}");
+            tree.write(format!("{directory}/pids.max"), if group == "free" { "max\n" } else { "4\n" });
+            tree.write(format!("{directory}/pids.current"), format!("{current}\n"));
+            tree.write(format!("{directory}/pids.events"), format!("max {refused}\n"));
         };
         for (group, current, refused) in [("full", 4, 7), ("half", 2, 0), ("refused", 3, 1), ("small", 4, 9), ("free", 4, 0)] {
             write(group, current, refused);
         }
-        fs::create_dir_all(tree.path().join("proc/self")).unwrap();
-        let mounts = "26 21 0:24 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n27 21 0:25 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
-        fs::write(tree.path().join("proc/self/mountinfo"), mounts).unwrap();
         let mut cgroups = CgroupReader::default();
         cgroups.sample(&root).0.unwrap();
         let group = |path: &str| CgroupId { version: CgroupVersion::V1, path: path.into() };
         let process = |pid: u32, path: &str| {
             let memberships = Some(Arc::new(Memberships { pids: Some(group(path)), ..Memberships::default() }));
-            let facts = Arc::new(ProcessFacts { cgroup: Ok(group("/")), memberships, ..ProcessFacts::default() });
-            Arc::new(Process { facts, ..synthetic::process(pid, "sh").threads([synthetic::thread(pid, "sh")]).build() })
+            let facts = ProcessFacts { cgroup: Ok(group("/")), memberships, ..ProcessFacts::default() };
+            Arc::new(synthetic::process(pid, "sh").facts(facts).threads([synthetic::thread(pid, "sh")]).build())
         };
         let paths = ["/full", "/full", "/half", "/half", "/refused", "/refused", "/small", "/free", "/free", "/gone"];
         let processes = paths.iter().zip(1..).map(|(path, pid)| process(pid, path)).collect();
@@ -169,7 +166,7 @@ mod tests {
         let expected = vec![(group("/full"), 4, 4, Some(Counter(7))), (group("/refused"), 3, 4, Some(Counter(1)))];
         assert_eq!(read(Extent::All, 1), expected, "the scan counts one task of /small");
         write("half", 4, 1);
-        fs::write(pids.join("free/pids.max"), "1\n").unwrap();
+        tree.write("sys/fs/cgroup/pids/free/pids.max", "1\n");
         let later = read(Extent::Near, 1_000_000_001);
         assert_eq!(later.len(), 3, "each second while it has half of its limit: {later:?}");
         let full = read(Extent::All, 5_000_000_001);

@@ -166,6 +166,7 @@ fn first_hexadecimal(text: &[u8], name: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::kernel::cgroup::CgroupReader;
+    use crate::proc_tree::ProcTree;
     use crate::sample::task::Tasks;
 
     #[test]
@@ -181,13 +182,8 @@ mod tests {
 
     #[test]
     fn neighbours_reserved_memory_and_memory_of_tcp_are_read() {
-        let tree = tempfile::tempdir().unwrap();
-        let root = Root::at_directory(tree.path().to_owned());
-        let write = |file: &str, text: &str| {
-            let path = tree.path().join(file);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
+        let tree = ProcTree::empty();
+        let root = tree.root();
         let (tasks, cgroups) = (Tasks::default(), CgroupReader::default());
         let read = || {
             let known = KnownReadings { tasks: &tasks, load: None, cgroups: &cgroups, now_ns: 1 };
@@ -196,28 +192,24 @@ mod tests {
             rows.into_iter().map(|row| (row.kind, row.used, row.max, row.refused)).collect::<Vec<_>>()
         };
         let full = "entries,  allocs   destroys table_fulls\n000003ff  00000001 00000000 00000002\n000003ff  00000001 00000000 00000001\n";
-        write("proc/net/stat/arp_cache", &full.replace("entries,", "entries"));
-        write("proc/sys/net/ipv4/neigh/default/gc_thresh3", "1024\n");
-        write("proc/meminfo", "MemTotal: 1000 kB\nCommitLimit:     1000 kB\nCommitted_AS:     950 kB\n");
-        write("proc/sys/vm/overcommit_memory", "0\n");
-        write("proc/net/sockstat", "sockets: used 3\nTCP: inuse 5 orphan 0 tw 1 alloc 6 mem 900\nUDP: inuse 1 mem 2\n");
-        write("proc/sys/net/ipv4/tcp_mem", "500\t700\t1000\n");
+        tree.write("proc/net/stat/arp_cache", &full.replace("entries,", "entries"));
+        tree.write("proc/sys/net/ipv4/neigh/default/gc_thresh3", "1024\n");
+        tree.write("proc/meminfo", "MemTotal: 1000 kB\nCommitLimit:     1000 kB\nCommitted_AS:     950 kB\n");
+        tree.write("proc/sys/vm/overcommit_memory", "0\n");
+        tree.write("proc/net/sockstat", "sockets: used 3\nTCP: inuse 5 orphan 0 tw 1 alloc 6 mem 900\nUDP: inuse 1 mem 2\n");
+        tree.write("proc/sys/net/ipv4/tcp_mem", "500\t700\t1000\n");
         let neighbours = (LimitKind::Neighbours, 1023, 1024, Some(Counter(3)));
         let of_tcp = (LimitKind::TcpMemory, 900, 1000, None);
         assert_eq!(read(), [neighbours, of_tcp], "memory that is reserved has no limit");
-        write("proc/sys/vm/overcommit_memory", "2\n");
+        tree.write("proc/sys/vm/overcommit_memory", "2\n");
         assert_eq!(read(), [neighbours, (LimitKind::CommittedMemory, 950, 1000, None), of_tcp]);
     }
 
     #[test]
     fn a_maximum_that_changes_is_seen_at_the_next_reading() {
-        use std::fs;
-        let tree = tempfile::tempdir().unwrap();
-        let root = Root::at_directory(tree.path().to_owned());
-        fs::create_dir_all(tree.path().join("proc/sys/net/netfilter")).unwrap();
-        let write = |file: &str, number: u32| {
-            fs::write(tree.path().join("proc/sys/net/netfilter").join(file), format!("{number}\n")).unwrap();
-        };
+        let tree = ProcTree::empty();
+        let root = tree.root();
+        let write = |file: &str, number: u32| tree.write(format!("proc/sys/net/netfilter/{file}"), format!("{number}\n"));
         let (tasks, cgroups) = (Tasks::default(), CgroupReader::default());
         let mut reader = HostLimitReader::default();
         let mut read = |now_ns| {

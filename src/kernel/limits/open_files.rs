@@ -121,15 +121,15 @@ mod tests {
 
     use super::*;
     use crate::kernel::cgroup::CgroupReader;
+    use crate::proc_tree::ProcTree;
     use crate::sample::task::Tasks;
     use crate::synthetic;
 
     /// This test's own process has descriptors open.
     #[test]
     fn the_limit_of_a_busy_process_is_read_whatever_it_has_open_and_again_each_time() {
-        use std::fs;
-        let tree = tempfile::tempdir().unwrap();
-        let root = Root::at_directory(tree.path().to_owned());
+        let tree = ProcTree::empty();
+        let root = tree.root();
         let pid = std::process::id();
         let files = TaskFiles::open(&Root::host()).unwrap();
         if files.descriptor_count(pid).is_ok_and(|count| count == 0) {
@@ -137,9 +137,7 @@ mod tests {
             return;
         }
         let write = |max: u64| {
-            fs::create_dir_all(tree.path().join(format!("proc/{pid}"))).unwrap();
-            fs::write(tree.path().join(format!("proc/{pid}/limits")), format!("Max open files  {max}  {max}  files\n"))
-                .unwrap();
+            tree.write(format!("proc/{pid}/limits"), format!("Max open files  {max}  {max}  files\n"));
         };
         let cgroups = CgroupReader::default();
         let mut reader = OpenFileReader::default();

@@ -102,6 +102,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::proc_tree::ProcTree;
 
     const HEADING: &str =
         "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n";
@@ -117,14 +118,12 @@ mod tests {
 
     #[test]
     fn a_socket_waits_for_a_name_server_from_the_second_reading_on() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("proc/net")).unwrap();
-        let root = Root::at_directory(folder.path().to_owned());
+        let tree = ProcTree::empty();
         let (mut reader, mut now) = (NameServerSocketReader::for_this_namespace(), Instant::now());
         let mut inodes = |text: String| {
-            std::fs::write(folder.path().join("proc/net/udp"), text).unwrap();
+            tree.write("proc/net/udp", text);
             now += AN_HOUR;
-            reader.sample(&root, now);
+            reader.sample(&tree.root(), now);
             reader.waiting().map(|socket| socket.inode).collect::<Vec<_>>()
         };
         let lookup = line("3500007F:0035", 7);
@@ -135,14 +134,11 @@ mod tests {
 
     #[test]
     fn an_expensive_reading_is_not_repeated_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("proc/net")).unwrap();
-        std::fs::write(folder.path().join("proc/net/udp"), format!("{HEADING}{}", line("3500007F:0035", 7))).unwrap();
-        let root = Root::at_directory(folder.path().to_owned());
+        let tree = ProcTree::with([("proc/net/udp", format!("{HEADING}{}", line("3500007F:0035", 7)))]);
         let (mut reader, now) = (NameServerSocketReader::for_this_namespace(), Instant::now());
         // The second reading finds the socket that waits since the first one.
         let mut waiting = |now| {
-            reader.sample(&root, now);
+            reader.sample(&tree.root(), now);
             reader.waiting().count()
         };
         assert_eq!([waiting(now), waiting(now), waiting(now + AN_HOUR)], [0, 0, 1]);

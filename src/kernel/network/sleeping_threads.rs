@@ -267,30 +267,21 @@ fn parse_watches(text: &[u8], wanted: libc::c_int) -> FxHashSet<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
     use super::*;
+    use crate::proc_tree::{ProcTree, ThreadFiles};
 
     /// Adds a process whose threads are all in one system call, and which has these descriptors open.
-    fn add_process(root: &Path, pid: u32, threads: u32, syscall: &str, sockets: &[(u32, u32)]) {
-        let directory = root.join(format!("proc/{pid}"));
-        for tid in pid..pid + threads {
-            let task = directory.join(format!("task/{tid}"));
-            fs::create_dir_all(&task).unwrap();
-            fs::write(task.join("syscall"), syscall).unwrap();
-        }
-        fs::create_dir_all(directory.join("fd")).unwrap();
+    fn add_process(tree: &ProcTree, pid: u32, threads: u32, syscall: &str, sockets: &[(u32, u32)]) {
+        let threads: Vec<_> = (pid..pid + threads).map(|tid| ThreadFiles { syscall, ..ThreadFiles::sleeping(tid) }).collect();
+        tree.process(pid, "server", 77, 0, &threads);
         for (descriptor, inode) in sockets {
-            std::os::unix::fs::symlink(format!("socket:[{inode}]"), directory.join(format!("fd/{descriptor}"))).unwrap();
+            tree.link(format!("socket:[{inode}]"), format!("proc/{pid}/fd/{descriptor}"));
         }
-        let zeros = " 0".repeat(18);
-        fs::write(directory.join("stat"), format!("{pid} (server) S{zeros} 77 0\n")).unwrap();
-        fs::write(directory.join("comm"), "server\n").unwrap();
+        tree.write(format!("proc/{pid}/comm"), "server\n");
     }
 
-    fn search(root: &Path, sockets: &[u32]) -> ThreadsBySocket {
-        let root = Root::at_directory(root.to_owned());
+    fn search(tree: &ProcTree, sockets: &[u32]) -> ThreadsBySocket {
+        let root = tree.root();
         let mut owners = SocketOwners::default();
         owners.search_now(&root, sockets.iter().copied());
         let mut files = TaskFiles::open(&root).unwrap();
@@ -305,10 +296,10 @@ mod tests {
 
     #[test]
     fn a_process_with_too_many_threads_is_unknown_and_the_search_goes_on() {
-        let folder = tempfile::tempdir().unwrap();
-        add_process(folder.path(), 100, MAX_THREADS as u32 + 1, SEND_ON_5, &[(5, 11)]);
-        add_process(folder.path(), 5000, 2, SEND_ON_5, &[(5, 12)]);
-        let found = search(folder.path(), &[11, 12]);
+        let tree = ProcTree::empty();
+        add_process(&tree, 100, MAX_THREADS as u32 + 1, SEND_ON_5, &[(5, 11)]);
+        add_process(&tree, 5000, 2, SEND_ON_5, &[(5, 12)]);
+        let found = search(&tree, &[11, 12]);
         assert_eq!(found.get(&11), Some(&None));
         assert_eq!(found.get(&12).cloned(), sending(&[5000, 5001]));
     }
@@ -321,27 +312,22 @@ mod tests {
         if Root::host().open(UNREADABLE).err() != Some(Absent::NoPermission) {
             return println!("skipped: {UNREADABLE} is readable here");
         }
-        let unreadable = |folder: &Path, tid: u32| {
-            let syscall = folder.join(format!("proc/100/task/{tid}/syscall"));
-            fs::remove_file(&syscall).unwrap();
-            std::os::unix::fs::symlink(UNREADABLE, syscall).unwrap();
-        };
-        let folder = tempfile::tempdir().unwrap();
-        add_process(folder.path(), 100, 3, SEND_ON_5, &[(5, 11), (6, 12)]);
-        unreadable(folder.path(), 101);
-        let found = search(folder.path(), &[11, 12]);
+        let tree = ProcTree::empty();
+        add_process(&tree, 100, 3, SEND_ON_5, &[(5, 11), (6, 12)]);
+        tree.link(UNREADABLE, "proc/100/task/101/syscall");
+        let found = search(&tree, &[11, 12]);
         assert_eq!(found.get(&11).cloned(), sending(&[100, 102]));
         assert_eq!(found.get(&12), Some(&None), "the unreadable thread may wait for it");
     }
 
     /// A thread of this process that polls so many descriptors, the last of which is the socket with inode 11.
     fn search_polled(count: usize) -> Option<Option<SleepingThreads>> {
-        let folder = tempfile::tempdir().unwrap();
+        let tree = ProcTree::empty();
         let mut list = vec![libc::pollfd { fd: 3, events: libc::POLLIN, revents: 0 }; count];
         *list.last_mut().unwrap() = libc::pollfd { fd: 9, events: libc::POLLOUT, revents: 0 };
         let call = format!("7 {:#x} {count:#x} 0xffffffff 0x0 0x0 0x0 0x7ffd0000 0x7f000000\n", list.as_ptr() as usize);
-        add_process(folder.path(), std::process::id(), 1, &call, &[(9, 11)]);
-        search(folder.path(), &[11]).get(&11).cloned()
+        add_process(&tree, std::process::id(), 1, &call, &[(9, 11)]);
+        search(&tree, &[11]).get(&11).cloned()
     }
 
     #[test]
@@ -358,19 +344,11 @@ mod tests {
 
     #[test]
     fn what_an_epoll_instance_watches_is_unknown_if_it_is_not_readable() {
-        let folder = tempfile::tempdir().unwrap();
-        add_process(
-            folder.path(),
-            100,
-            1,
-            "232 0x4 0x7f0000000000 0x10 0xffffffff 0x0 0x0 0x7ffd0000 0x7f000000\n",
-            &[(9, 11)],
-        );
-        assert_eq!(search(folder.path(), &[11]).get(&11), Some(&None));
-        let watches = folder.path().join("proc/100/fdinfo");
-        fs::create_dir_all(&watches).unwrap();
-        fs::write(watches.join("4"), "tfd:        9 events:       19 data:                9  pos:0 ino:b sdev:8\n").unwrap();
-        assert_eq!(search(folder.path(), &[11]).get(&11), None, "it waits to read");
+        let tree = ProcTree::empty();
+        add_process(&tree, 100, 1, "232 0x4 0x7f0000000000 0x10 0xffffffff 0x0 0x0 0x7ffd0000 0x7f000000\n", &[(9, 11)]);
+        assert_eq!(search(&tree, &[11]).get(&11), Some(&None));
+        tree.write("proc/100/fdinfo/4", "tfd:        9 events:       19 data:                9  pos:0 ino:b sdev:8\n");
+        assert_eq!(search(&tree, &[11]).get(&11), None, "it waits to read");
     }
 
     #[test]

@@ -136,6 +136,7 @@ pub fn parse_address(text: &[u8]) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc_tree::ProcTree;
 
     const UDP: &[u8] = b"   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n\
         \x20 100: 0100007F:1F90 00000000:0000 07 00000000:00034500 00:00000000 00000000     0        0 4711 2 0000000000000000 250\n\
@@ -158,14 +159,11 @@ mod tests {
 
     #[test]
     fn the_files_are_read_only_while_overflows_grow() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("proc/net")).unwrap();
-        std::fs::write(folder.path().join("proc/net/udp"), UDP).unwrap();
-        let root = Root::at_directory(folder.path().to_owned());
+        let tree = ProcTree::with([("proc/net/udp", UDP)]);
         let mut reader = UdpSocketReader::for_this_namespace();
         let counts = |errors| Ok(Udp { receive_buffer_errors: Some(Counter(errors)), ..Udp::default() });
         let mut inodes = |errors| {
-            let read = reader.sample(&root, &counts(errors), &Err(Absent::NoSuchFile));
+            let read = reader.sample(&tree.root(), &counts(errors), &Err(Absent::NoSuchFile));
             read.map(|sockets| sockets.iter().map(|socket| socket.inode).collect::<Vec<_>>())
         };
         assert_eq!(inodes(5), Err(Absent::NotRead), "the first reading of the counters");

@@ -10,7 +10,7 @@ mod wait_channels;
 
 use std::fs;
 
-use machine::{Given, Machine, SECOND, one, only};
+use machine::{Machine, ProcTree, SECOND, ThreadFiles, one, only};
 
 use super::*;
 use crate::sample::Absent;
@@ -24,7 +24,7 @@ fn a_process_that_did_not_run_is_shared_and_not_read() {
     machine.put(40, "idle", 5, 10_000_000, &[one(40)]);
     let first = machine.scan();
     let clock = 10_000_000;
-    machine.put(40, "changed", 5, clock, &[Given { state: 'R', timeslices: 9, ..one(40) }]);
+    machine.put(40, "changed", 5, clock, &[ThreadFiles { state: 'R', timeslices: 9, ..one(40) }]);
     let second = machine.scan();
     assert!(Arc::ptr_eq(&first.processes[0], &second.processes[0]));
     machine.clock(40, clock + 1);
@@ -42,8 +42,8 @@ fn a_process_that_did_not_run_is_shared_and_not_read() {
 fn without_clocks_everything_is_read() {
     let mut machine = Machine::new(true);
     for timeslices in [5, 6] {
-        machine.put(40, "idle", 5, 10_000_000, &[Given { timeslices, ..one(40) }]);
-        assert_eq!(only(&machine.scan_without_clocks(), 40).1.schedstat.unwrap().timeslices.0, timeslices);
+        machine.put_without_clock(40, "idle", 5, 10_000_000, &[ThreadFiles { timeslices, ..one(40) }]);
+        assert_eq!(only(&machine.scan(), 40).1.schedstat.unwrap().timeslices.0, timeslices);
     }
 }
 
@@ -66,7 +66,7 @@ fn a_reused_pid_is_another_process() {
 #[test]
 fn a_parked_thread_is_never_active_and_a_worker_is_for_five_seconds() {
     let mut machine = Machine::new(true);
-    let threads = |timeslices| [one(40), Given { timeslices, ..one(41) }, one(42)];
+    let threads = |timeslices| [one(40), ThreadFiles { timeslices, ..one(41) }, one(42)];
     machine.put(40, "pool", 5, 30_000_000, &threads(5));
     let first = machine.scan();
     assert_eq!(machine.hot(), [] as [u32; 0], "being seen for the first time proves nothing");
@@ -188,7 +188,7 @@ fn slow_facts_are_read_and_follow_an_execve() {
     machine.write("40/statm", "2048 300 120 40 0 90 0\n");
     let first = machine.scan();
     let (process, _) = only(&first, 40);
-    assert_eq!((process.shared_pages, process.resident_pages), (Some(120), 50));
+    assert_eq!((process.shared_pages, process.resident_pages), (Some(120), 2103));
     assert_eq!(process.facts.cmdline.as_ref().unwrap().as_bytes(), b"/bin/sh\0--flag");
     assert_eq!(process.facts.cgroup.as_ref().unwrap().path.as_bytes(), b"/a.slice");
     assert_eq!(process.facts.executable, Err(Absent::NoSuchFile));
@@ -216,10 +216,10 @@ fn the_title_of_a_process_that_fell_asleep_is_read_again() {
 #[test]
 fn a_blocked_thread_has_its_wait_and_a_contradicting_pair_is_dropped() {
     let mut machine = Machine::new(true);
-    let disk = Given { state: 'D', channel: "jbd2_log_wait_commit.isra.0\n", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
+    let disk = ThreadFiles { state: 'D', wchan: "jbd2_log_wait_commit.isra.0\n", syscall: "74 0x3 0x0 0x0 0x0", ..one(40) };
     machine.put(40, "sync", 5, 10_000_000, &[disk]);
-    machine.put(50, "odd", 5, 10_000_000, &[Given { state: 'D', channel: "do_epoll_wait", ..one(50) }]);
-    machine.put(60, "gone", 5, 10_000_000, &[Given { state: 'D', channel: "0", call: "running", ..one(60) }]);
+    machine.put(50, "odd", 5, 10_000_000, &[ThreadFiles { state: 'D', wchan: "do_epoll_wait", ..one(50) }]);
+    machine.put(60, "gone", 5, 10_000_000, &[ThreadFiles { state: 'D', wchan: "0", syscall: "running", ..one(60) }]);
     let tasks = machine.scan();
     let wait = &only(&tasks, 40).1.wait;
     assert_eq!(wait.wchan.as_ref().unwrap().as_bytes(), b"jbd2_log_wait_commit");
@@ -239,7 +239,7 @@ fn a_blocked_thread_has_its_wait_and_a_contradicting_pair_is_dropped() {
 #[test]
 fn hidden_wait_channels_are_marked_and_counted() {
     let mut machine = Machine::new(false);
-    let hidden = Given { state: 'D', channel: "0", call: "running", ..one(40) };
+    let hidden = ThreadFiles { state: 'D', wchan: "0", syscall: "running", ..one(40) };
     machine.put(40, "theirs", 5, 10_000_000, &[hidden, one(41)]);
     let tasks = machine.scan();
     assert_eq!(only(&tasks, 40).1.wait.wchan, Err(Absent::Hidden));
@@ -250,12 +250,13 @@ fn hidden_wait_channels_are_marked_and_counted() {
 #[test]
 fn parked_waiters_for_a_held_lock_are_found_beside_a_stuck_thread() {
     let mut machine = Machine::new(true);
-    let waiter = |tid| Given { channel: "futex_do_wait", call: "202 0x7000 0x80 0x2 0x0", ..one(tid) };
-    let parked = |tid| Given { channel: "futex_do_wait", call: "202 0x7000 0x189 0x0 0x0", ..one(tid) };
-    let holder = Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
+    // Threads are asked for the waits that they began before the first scan.
+    machine.scan();
+    let waiter = |tid| ThreadFiles { wchan: "futex_do_wait", syscall: "202 0x7000 0x80 0x2 0x0", ..one(tid) };
+    let parked = |tid| ThreadFiles { wchan: "futex_do_wait", syscall: "202 0x7000 0x189 0x0 0x0", ..one(tid) };
+    let holder = ThreadFiles { state: 'D', wchan: "submit_bio_wait", syscall: "74 0x3 0x0 0x0 0x0", ..one(40) };
     machine.put(40, "convoy", 5, 10_000_000, &[holder, waiter(41), waiter(42), parked(43)]);
     machine.put(50, "pool", 5, 10_000_000, &[one(50), waiter(51)]);
-    machine.skip_first_waits();
     machine.scan();
     assert_eq!(machine.hot(), [40, 41, 42], "a process without a blocked thread is not read");
 }
@@ -263,8 +264,8 @@ fn parked_waiters_for_a_held_lock_are_found_beside_a_stuck_thread() {
 #[test]
 fn parked_processes_that_wait_for_the_lock_of_a_stuck_sibling_are_found() {
     let mut machine = Machine::new(true);
-    let waits = |tid| Given { channel: "locks_lock_inode_wait", call: "73 0x3 0x2 0x0 0x0", ..one(tid) };
-    let holder = Given { state: 'D', channel: "jbd2_log_wait_commit", call: "74 0x3 0x0 0x0 0x0", ..one(50) };
+    let waits = |tid| ThreadFiles { wchan: "locks_lock_inode_wait", syscall: "73 0x3 0x2 0x0 0x0", ..one(tid) };
+    let holder = ThreadFiles { state: 'D', wchan: "jbd2_log_wait_commit", syscall: "74 0x3 0x0 0x0 0x0", ..one(50) };
     machine.put(50, "mail", 5, 10_000_000, &[holder]);
     machine.put(51, "mail", 6, 10_000_000, &[waits(51)]);
     machine.put(52, "other", 7, 10_000_000, &[waits(52)]);
@@ -276,13 +277,13 @@ fn parked_processes_that_wait_for_the_lock_of_a_stuck_sibling_are_found() {
 
 #[test]
 fn processes_that_wait_for_a_file_lock_since_before_the_first_scan_are_found() {
-    let mut machine = Machine::new(true);
-    let waits = |tid| Given { channel: "locks_lock_inode_wait", call: "73 0x3 0x2 0x0 0x0", ..one(tid) };
-    let sleeps = Given { channel: "hrtimer_nanosleep", ..one(60) };
+    let locks = "1: FLOCK  ADVISORY  WRITE 60 08:01:77 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 51 08:01:77 0 EOF\n";
+    let mut machine = Machine::on(ProcTree::with([("proc/locks", locks)]), true);
+    let waits = |tid| ThreadFiles { wchan: "locks_lock_inode_wait", syscall: "73 0x3 0x2 0x0 0x0", ..one(tid) };
+    let sleeps = ThreadFiles { wchan: "hrtimer_nanosleep", ..one(60) };
     machine.put(51, "job", 6, 10_000_000, &[waits(51)]);
     machine.put(60, "holder", 7, 10_000_000, &[sleeps]);
-    machine.put(61, "other", 7, 10_000_000, &[Given { channel: "hrtimer_nanosleep", ..one(61) }]);
-    machine.set_file_lock_pids([51, 60]);
+    machine.put(61, "other", 7, 10_000_000, &[ThreadFiles { wchan: "hrtimer_nanosleep", ..one(61) }]);
     machine.scan();
     assert_eq!(machine.known(51, 51).wait_class, Some(WaitClass::Lock));
     assert_eq!(machine.known(60, 60).wait_class, Some(WaitClass::Timer));
@@ -293,7 +294,7 @@ fn processes_that_wait_for_a_file_lock_since_before_the_first_scan_are_found() {
 #[test]
 fn threads_that_wait_for_a_mutex_since_before_the_first_scan_are_found() {
     let mut machine = Machine::new(true);
-    let waits = |tid, call| Given { channel: "futex_do_wait", call, ..one(tid) };
+    let waits = |tid, call| ThreadFiles { wchan: "futex_do_wait", syscall: call, ..one(tid) };
     let contended = "202 0x7f00 0x80 0x2 0x0";
     machine.put(70, "app", 7, 10_000_000, &[waits(70, contended), waits(71, "202 0x7f80 0x189 0x0 0x0"), one(72)]);
     machine.put(80, "alone", 8, 10_000_000, &[waits(80, contended)]);
@@ -307,7 +308,7 @@ fn threads_that_wait_for_a_mutex_since_before_the_first_scan_are_found() {
 #[test]
 fn a_scan_reads_what_only_a_sub_sample_has_seen() {
     let mut machine = Machine::new(true);
-    let worker = |state, timeslices, channel| Given { state, timeslices, channel, ..one(40) };
+    let worker = |state, timeslices, channel| ThreadFiles { state, timeslices, wchan: channel, ..one(40) };
     machine.put(40, "worker", 5, 10_000_000, &[worker('R', 5, "0")]);
     machine.scan();
     machine.put(40, "worker", 5, 20_000_000, &[worker('D', 6, "submit_bio_wait")]);
@@ -327,8 +328,8 @@ fn a_scan_reads_what_only_a_sub_sample_has_seen() {
 
 #[test]
 fn without_schedstat_ticks_show_which_threads_ran() {
-    let mut machine = Machine::new(true);
-    machine.disable_schedstat();
+    // A kernel without CONFIG_SCHED_INFO
+    let mut machine = Machine::on(ProcTree::with([("proc/self/schedstat", "0 0 0\n")]), true);
     machine.put(40, "old", 5, 10_000_000, &[one(40), one(41)]);
     let first = machine.scan();
     assert_eq!((only(&first, 40).1.schedstat, first.hidden.schedstats), (None, 2));
@@ -341,6 +342,6 @@ fn without_schedstat_ticks_show_which_threads_ran() {
 #[test]
 fn a_thread_that_never_ran_has_a_schedstat_all_the_same() {
     let mut machine = Machine::new(true);
-    machine.put(40, "new", 5, 0, &[Given { timeslices: 0, ..one(40) }]);
+    machine.put(40, "new", 5, 0, &[ThreadFiles { timeslices: 0, ..one(40) }]);
     assert_eq!(machine.scan().hidden.schedstats, 0);
 }

@@ -271,17 +271,15 @@ fn raise_descriptor_limit() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc_tree::ProcTree;
 
     #[test]
     fn a_kept_descriptor_reads_from_the_start_and_is_closed_again() {
-        let root = tempfile::tempdir().unwrap();
-        let task = root.path().join("proc/7/task/8");
-        std::fs::create_dir_all(&task).unwrap();
-        std::fs::write(task.join("schedstat"), "1 2 3\n").unwrap();
-        let mut files = TaskFiles::open(&Root::at_directory(root.path().to_owned())).unwrap();
+        let tree = ProcTree::with([("proc/7/task/8/schedstat", "1 2 3\n")]);
+        let mut files = TaskFiles::open(&tree.root()).unwrap();
         let mut kept = TaskDescriptors::default();
         assert_eq!(files.read_thread_file(7, 8, ThreadFile::Schedstat, &mut kept, true), Ok(&b"1 2 3\n"[..]));
-        std::fs::write(task.join("schedstat"), "4 5 6\n").unwrap();
+        tree.write("proc/7/task/8/schedstat", "4 5 6\n");
         assert_eq!(files.read_thread_file(7, 8, ThreadFile::Schedstat, &mut kept, true), Ok(&b"4 5 6\n"[..]));
         assert!(kept.0.iter().any(Option::is_some));
         kept.close_all();
@@ -291,11 +289,9 @@ mod tests {
 
     #[test]
     fn only_numbers_are_tasks() {
-        let root = tempfile::tempdir().unwrap();
-        for name in ["30", "4", "self", "4x", "+5", "99999999999"] {
-            std::fs::create_dir_all(root.path().join("proc").join(name)).unwrap();
-        }
-        let mut files = TaskFiles::open(&Root::at_directory(root.path().to_owned())).unwrap();
+        let names = ["30", "4", "self", "4x", "+5", "99999999999"];
+        let tree = ProcTree::with(names.map(|name| (format!("proc/{name}/stat"), "")));
+        let mut files = TaskFiles::open(&tree.root()).unwrap();
         let mut pids = Vec::new();
         for _ in 0..2 {
             files.list_processes(&mut pids);

@@ -334,47 +334,41 @@ impl StackUnwinder {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, OpenOptions};
-    use std::path::PathBuf;
-
-    use nix::sys::stat::Mode;
+    use std::fs::OpenOptions;
 
     use super::*;
+    use crate::proc_tree::ProcTree;
 
     /// Nothing here takes so long unless it hangs.
     const TIMEOUT: Duration = Duration::from_secs(60);
 
     /// A tree in which a reading of the thread of each of these processes blocks until it is unblocked.
     struct BlockedTree {
-        directory: tempfile::TempDir,
+        files: ProcTree,
         blocked: Vec<u32>,
     }
 
     impl BlockedTree {
         fn new(pids: impl IntoIterator<Item = u32>) -> BlockedTree {
-            let tree = BlockedTree { directory: tempfile::tempdir().unwrap(), blocked: pids.into_iter().collect() };
-            for &pid in &tree.blocked {
-                let pipe = tree.syscall(pid);
-                fs::create_dir_all(pipe.parent().unwrap()).unwrap();
-                nix::unistd::mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
-            }
+            let tree = BlockedTree { files: ProcTree::empty(), blocked: pids.into_iter().collect() };
+            tree.blocked.iter().for_each(|&pid| tree.files.named_pipe(syscall(pid)));
             tree
         }
 
         fn reader(&self) -> ReaderThread {
-            ReaderThread::new(Root::at_directory(self.directory.path().to_owned()))
-        }
-
-        fn syscall(&self, pid: u32) -> PathBuf {
-            self.directory.path().join(format!("proc/{pid}/task/{pid}/syscall"))
+            ReaderThread::new(self.files.root())
         }
 
         /// Lets one reading end, without a stack.
         fn unblock(&mut self) {
             let pid = self.blocked.pop().unwrap();
             // Waits for the thread that reads it.
-            drop(OpenOptions::new().write(true).open(self.syscall(pid)).unwrap());
+            drop(OpenOptions::new().write(true).open(self.files.path(syscall(pid))).unwrap());
         }
+    }
+
+    fn syscall(pid: u32) -> String {
+        format!("proc/{pid}/task/{pid}/syscall")
     }
 
     fn wanted(pid: u32) -> Vec<WantedStack> {

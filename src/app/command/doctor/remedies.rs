@@ -127,19 +127,11 @@ mod tests {
 
     use super::*;
     use crate::app::program::privileges::MONITORING_CAPABILITIES;
-
-    fn root_with(path: &str, text: &str) -> (tempfile::TempDir, Root) {
-        let tree = tempfile::tempdir().unwrap();
-        let file = tree.path().join(path);
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, text).unwrap();
-        let root = Root::at_directory(tree.path().to_path_buf());
-        (tree, root)
-    }
+    use crate::proc_tree::ProcTree;
 
     #[test]
     fn a_security_profile_is_named_with_its_option() {
-        let of = |label| security_profile(&root_with("proc/self/attr/current", label).1);
+        let of = |label| security_profile(&ProcTree::with([("proc/self/attr/current", label)]).root());
         assert_eq!([of("unconfined\n"), of("\0"), of("unconfined_u:unconfined_r:unconfined_t:s0")], [None, None, None]);
         assert!(of("docker-default (enforce)\n").unwrap().ends_with("--security-opt=apparmor=unconfined"));
         assert!(of("system_u:system_r:container_t:s0:c1,c2\0").unwrap().ends_with("--security-opt=label=disable"));
@@ -171,19 +163,18 @@ mod tests {
     #[test]
     fn yama_hides_own_processes_and_at_3_all() {
         let of = |scope, has_cap| {
-            let (_tree, root) = root_with("proc/sys/kernel/yama/ptrace_scope", scope);
-            Remedies { is_root: has_cap }.tracing_obstacle(&root, has_cap)
+            let tree = ProcTree::with([("proc/sys/kernel/yama/ptrace_scope", scope)]);
+            Remedies { is_root: has_cap }.tracing_obstacle(&tree.root(), has_cap)
         };
         assert_eq!([of("0\n", false), of("1\n", true), of("2\n", true)], [None, None, None]);
         assert!(of("1\n", false).is_some_and(|(why, remedy)| why.contains("own processes") && remedy == GIVE_CAPABILITIES));
         assert!(of("3\n", true).is_some_and(|(why, remedy)| why.contains("next boot") && remedy.is_empty()));
-        assert_eq!(Remedies { is_root: false }.tracing_obstacle(&root_with("proc/version", "").1, false), None);
+        assert_eq!(Remedies { is_root: false }.tracing_obstacle(&ProcTree::empty().root(), false), None);
     }
 
     #[test]
     fn a_cgroup_namespace_has_the_groups_of_pid_1_above_its_root() {
-        assert!(in_own_cgroup_namespace(&root_with("proc/1/cgroup", "0::/../../../init.scope\n").1));
-        assert!(in_own_cgroup_namespace(&root_with("proc/1/cgroup", "12:cpu:/../..\n0::/\n").1));
-        assert!(!in_own_cgroup_namespace(&root_with("proc/1/cgroup", "0::/init.scope\n").1));
+        let of = |text| in_own_cgroup_namespace(&ProcTree::with([("proc/1/cgroup", text)]).root());
+        assert_eq!(["0::/../../../init.scope\n", "12:cpu:/../..\n0::/\n", "0::/init.scope\n"].map(of), [true, true, false]);
     }
 }

@@ -72,27 +72,21 @@ fn parse_selected(bytes: &[u8], count: u64) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::fd::AsRawFd;
-    use std::os::unix::fs::symlink;
-    use std::path::Path;
 
     use super::*;
+    use crate::proc_tree::ProcTree;
 
     /// Adds a thread of process 100, which has the sockets 11 and 12 open as 5 and 6.
-    fn add_thread(tree: &Path, tid: u32, syscall: &str) {
-        let directory = tree.join("proc/100");
-        for folder in ["fd", "fdinfo", &format!("task/{tid}")] {
-            fs::create_dir_all(directory.join(folder)).unwrap();
-        }
-        fs::write(directory.join(format!("task/{tid}/syscall")), syscall).unwrap();
+    fn add_thread(tree: &ProcTree, tid: u32, syscall: &str) {
+        tree.write(format!("proc/100/task/{tid}/syscall"), syscall);
         for (descriptor, target) in [("5", "socket:[11]"), ("6", "socket:[12]"), ("7", "anon_inode:[eventpoll]")] {
-            let _ = symlink(target, directory.join("fd").join(descriptor));
+            tree.link(target, format!("proc/100/fd/{descriptor}"));
         }
     }
 
-    fn sockets(tree: &Path, tid: u32) -> Vec<u32> {
-        let root = Root::at_directory(tree.to_owned());
+    fn sockets(tree: &ProcTree, tid: u32) -> Vec<u32> {
+        let root = tree.root();
         let mut files = TaskFiles::open(&root).unwrap();
         let task = TaskId { pid: 100, tid, start_ticks: 1 };
         let mut found = awaited_sockets(task, &root, &mut files, b"x86_64");
@@ -106,26 +100,26 @@ mod tests {
 
     #[test]
     fn a_receive_call_has_one_socket_and_epoll_those_that_it_watches_to_read() {
-        let folder = tempfile::tempdir().unwrap();
-        add_thread(folder.path(), 100, &call(45, 5));
-        add_thread(folder.path(), 101, &call(232, 7));
+        let tree = ProcTree::empty();
+        add_thread(&tree, 100, &call(45, 5));
+        add_thread(&tree, 101, &call(232, 7));
         let watches =
             "pos:\t0\ntfd:  5 events: 19 data: 5  pos:0 ino:b sdev:8\ntfd:  6 events: 4 data: 6  pos:0 ino:c sdev:8\n";
-        fs::write(folder.path().join("proc/100/fdinfo/7"), watches).unwrap();
-        assert_eq!(sockets(folder.path(), 100), [11]);
-        assert_eq!(sockets(folder.path(), 101), [11], "and not the one that it watches to write");
-        add_thread(folder.path(), 102, &call(230, 0));
-        assert_eq!(sockets(folder.path(), 102), [0; 0], "it sleeps for a fixed time");
+        tree.write("proc/100/fdinfo/7", watches);
+        assert_eq!(sockets(&tree, 100), [11]);
+        assert_eq!(sockets(&tree, 101), [11], "and not the one that it watches to write");
+        add_thread(&tree, 102, &call(230, 0));
+        assert_eq!(sockets(&tree, 102), [0; 0], "it sleeps for a fixed time");
     }
 
     #[test]
     fn io_uring_has_all_sockets_of_a_process_without_other_threads_on_sockets() {
-        let folder = tempfile::tempdir().unwrap();
-        add_thread(folder.path(), 100, &call(426, 7));
-        add_thread(folder.path(), 101, &call(202, 0x1000));
-        assert_eq!(sockets(folder.path(), 100), [11, 12]);
-        add_thread(folder.path(), 102, &call(45, 5));
-        assert_eq!(sockets(folder.path(), 100), [0; 0], "its sockets may be those of the other thread");
+        let tree = ProcTree::empty();
+        add_thread(&tree, 100, &call(426, 7));
+        add_thread(&tree, 101, &call(202, 0x1000));
+        assert_eq!(sockets(&tree, 100), [11, 12]);
+        add_thread(&tree, 102, &call(45, 5));
+        assert_eq!(sockets(&tree, 100), [0; 0], "its sockets may be those of the other thread");
     }
 
     #[test]

@@ -223,10 +223,8 @@ fn read_version(directory: &Path) -> Reading<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-
     use super::*;
+    use crate::proc_tree::ProcTree;
 
     #[test]
     fn states_are_those_of_the_version() {
@@ -245,22 +243,20 @@ mod tests {
 
     #[test]
     fn the_version_is_that_in_the_data_directory() {
-        let tree = tempfile::tempdir().unwrap();
-        let (root, process) = (Root::at_directory(tree.path().to_owned()), tree.path().join("proc/7"));
-        fs::create_dir_all(process.join("cwd")).unwrap();
-        let file = process.join("cwd/PG_VERSION");
+        let (tree, file) = (ProcTree::empty(), "proc/7/cwd/PG_VERSION");
+        let root = tree.root();
         let version = |text: &str| {
-            fs::write(&file, text).unwrap();
+            tree.write(file, text);
             postgresql_version(&root, 7)
         };
         assert_eq!([version("15\n"), version("9.6\n"), version("x\n"), version("")], [Some(15), Some(9), None, None]);
         // What is beyond the bound is not read.
         assert_eq!(version(&format!("18\n{}x", " ".repeat(MAX_VERSION_BYTES as usize))), Some(18));
-        fs::rename(&file, process.join("cwd/other")).unwrap();
-        symlink("other", &file).unwrap();
+        tree.write("proc/7/cwd/other", "18\n");
+        tree.link("other", file);
         assert_eq!(postgresql_version(&root, 7), None, "a symbolic link");
-        fs::remove_file(&file).unwrap();
-        nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        tree.remove(file);
+        tree.named_pipe(file);
         assert_eq!(postgresql_version(&root, 7), None, "a pipe");
     }
 }

@@ -1,6 +1,6 @@
 //! Parked processes: only the data of the last sample are kept of them.
 
-use super::machine::{Given, Machine, SECOND, one};
+use super::machine::{Machine, SECOND, ThreadFiles, one};
 use super::reads::ran;
 use crate::sample::waits::WaitClass;
 use crate::units::Counter;
@@ -12,11 +12,17 @@ fn is_at_rest(machine: &Machine) -> bool {
 #[test]
 fn an_activated_process_has_what_the_last_sample_had() {
     let mut machine = Machine::new(true);
-    machine.put(40, "pool", 5, 30_000_000, &[one(40), Given { channel: "do_epoll_wait", ..one(41) }, one(42)]);
+    machine.put(40, "pool", 5, 30_000_000, &[one(40), ThreadFiles { wchan: "do_epoll_wait", ..one(41) }, one(42)]);
     machine.scan();
     let first_seen_ns = machine.now_ns;
     assert!(is_at_rest(&machine), "it was not seen to run");
-    machine.put(40, "pool", 5, 60_000_000, &[one(40), Given { channel: "do_epoll_wait", timeslices: 6, ..one(41) }, one(42)]);
+    machine.put(
+        40,
+        "pool",
+        5,
+        60_000_000,
+        &[one(40), ThreadFiles { wchan: "do_epoll_wait", timeslices: 6, ..one(41) }, one(42)],
+    );
     machine.scan();
     let moved_ns = machine.now_ns;
     for _ in 0..5 {
@@ -48,7 +54,7 @@ fn a_sub_sample_activates_a_parked_process_that_ran() {
     machine.now_ns += SECOND / 10;
     machine.scanner.sub_sample(machine.now_ns);
     assert!(is_at_rest(&machine), "its clock stands still");
-    machine.put(40, "shell", 5, 31_000_000, &[Given { state: 'R', timeslices: 6, ..one(40) }]);
+    machine.put(40, "shell", 5, 31_000_000, &[ThreadFiles { state: 'R', timeslices: 6, ..one(40) }]);
     machine.now_ns += SECOND / 10;
     machine.scanner.sub_sample(machine.now_ns);
     assert_eq!(machine.hot(), [40]);
@@ -58,7 +64,7 @@ fn a_sub_sample_activates_a_parked_process_that_ran() {
 fn a_blocked_process_is_not_parked() {
     let mut machine = Machine::new(true);
     // Frozen by its cgroup.
-    machine.put(40, "frozen", 5, 30_000_000, &[Given { state: 'D', channel: "do_freezer_trap", ..one(40) }]);
+    machine.put(40, "frozen", 5, 30_000_000, &[ThreadFiles { state: 'D', wchan: "do_freezer_trap", ..one(40) }]);
     machine.scan();
     assert!(!is_at_rest(&machine));
 }

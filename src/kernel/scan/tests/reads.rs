@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use super::machine::{Given, Machine, SECOND, one, only};
+use super::machine::{Machine, SECOND, ThreadFiles, one, only};
 use super::new_pids;
 use crate::sample::task::TaskState;
 use crate::sample::waits::WaitClass;
@@ -27,7 +27,7 @@ fn the_time_of_an_ended_thread_stays_in_the_process() {
     let own = fs::read(machine.path("40/task/40/stat")).unwrap();
     let mut last = None;
     for clock_ns in [90_000_000, 100_000_000] {
-        machine.put(40, "server", 5, clock_ns, &[Given { timeslices: clock_ns / 1_000_000, ..one(40) }]);
+        machine.put(40, "server", 5, clock_ns, &[ThreadFiles { timeslices: clock_ns / 1_000_000, ..one(40) }]);
         machine.write("40/task/40/stat", &own);
         ran(&mut machine, 40, clock_ns, &[(40, clock_ns - 70_000_000)]);
         let tasks = machine.scan();
@@ -40,7 +40,7 @@ fn the_time_of_an_ended_thread_stays_in_the_process() {
 #[test]
 fn sub_samples_read_threads_that_ran_last_and_others_only_if_the_clock_needs_them() {
     let mut machine = Machine::new(true);
-    let threads: Vec<Given<'_>> = (40..44).map(one).collect();
+    let threads: Vec<ThreadFiles<'_>> = (40..44).map(one).collect();
     machine.put(40, "pool", 5, 40_000_000, &threads);
     machine.scan();
     ran(&mut machine, 40, 42_000_000, &[(41, 11_000_000), (42, 11_000_000)]);
@@ -86,7 +86,7 @@ fn a_parked_process_is_read_as_soon_as_its_clock_moves() {
     assert_eq!(tasks.hidden.wait_channels, 4, "another user's");
     assert!(tasks.processes.iter().zip(&first.processes).all(|(one, other)| one.pid == 60 || Arc::ptr_eq(one, other)));
     machine.end(50);
-    machine.put(70, "daemon", 5, 13_000_000, &[Given { state: 'D', timeslices: 6, channel: "0", ..one(70) }]);
+    machine.put(70, "daemon", 5, 13_000_000, &[ThreadFiles { state: 'D', timeslices: 6, wchan: "0", ..one(70) }]);
     let tasks = scan(&mut machine);
     assert_eq!(tasks.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [40, 60, 70]);
     assert_eq!((up(&machine), machine.hot()), (vec![70], vec![70]));
@@ -124,7 +124,7 @@ fn a_protected_process_is_asked_for_its_wait_by_scans_only() {
         return println!("skipped: no such file here");
     }
     let mut machine = Machine::new(true);
-    machine.put(40, "protected", 5, 10_000_000, &[Given { channel: "0", ..one(40) }]);
+    machine.put(40, "protected", 5, 10_000_000, &[ThreadFiles { wchan: "0", ..one(40) }]);
     fs::remove_file(machine.path("40/syscall")).unwrap();
     std::os::unix::fs::symlink(protected, machine.path("40/syscall")).unwrap();
     machine.scan();

@@ -6,8 +6,8 @@ use crate::ids::CpuId;
 #[test]
 fn sub_samples_count_threads_by_group() {
     let mut machine = Machine::new(true);
-    let disk = |tid| Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(tid) };
-    let vfork = |tid| Given { state: 'D', channel: "kernel_clone", call: "58 0x0 0x0 0x0", ..one(tid) };
+    let disk = |tid| ThreadFiles { state: 'D', wchan: "submit_bio_wait", syscall: "74 0x3 0x0 0x0 0x0", ..one(tid) };
+    let vfork = |tid| ThreadFiles { state: 'D', wchan: "kernel_clone", syscall: "58 0x0 0x0 0x0", ..one(tid) };
     machine.put(40, "db", 5, 10_000_000, &[disk(40)]);
     machine.put(50, "db", 6, 10_000_000, &[disk(50)]);
     machine.put(60, "make", 5, 10_000_000, &[vfork(60)]);
@@ -40,11 +40,11 @@ fn a_sub_sample_takes_the_state_from_a_wchan_that_implies_it() {
     machine.put(40, "server", 5, 10_000_000, &[one(40)]);
     machine.scan();
     // It ran and sleeps again. The state in stat is wrong on purpose: it shows whether stat was read.
-    machine.put(40, "server", 5, 20_000_000, &[Given { state: 'D', timeslices: 6, channel: "ep_poll", ..one(40) }]);
+    machine.put(40, "server", 5, 20_000_000, &[ThreadFiles { state: 'D', timeslices: 6, wchan: "ep_poll", ..one(40) }]);
     machine.scanner.sub_sample(machine.now_ns + 1);
     let known = machine.known(40, 40);
     assert_eq!((known.state, known.wait_class), (TaskState::Sleeping, Some(WaitClass::Poll)));
-    machine.put(40, "server", 5, 20_000_000, &[Given { timeslices: 6, channel: "ep_poll", ..one(40) }]);
+    machine.put(40, "server", 5, 20_000_000, &[ThreadFiles { timeslices: 6, wchan: "ep_poll", ..one(40) }]);
     let tasks = machine.scan();
     let (_, thread) = only(&tasks, 40);
     assert_eq!((thread.schedstat.map(|sched| sched.timeslices.0), thread.user_ticks), (Some(6), Counter(2)));
@@ -55,7 +55,7 @@ fn a_wchan_of_uninterruptible_waits_does_not_imply_the_state() {
     let mut machine = Machine::new(true);
     machine.put(40, "server", 5, 10_000_000, &[one(40)]);
     machine.scan();
-    let disk = Given { state: 'D', timeslices: 7, channel: "folio_wait_bit_common", call: "17 0x3 0x0 0x0", ..one(40) };
+    let disk = ThreadFiles { state: 'D', timeslices: 7, wchan: "folio_wait_bit_common", syscall: "17 0x3 0x0 0x0", ..one(40) };
     machine.put(40, "server", 5, 20_000_000, &[disk]);
     machine.scanner.sub_sample(machine.now_ns + 1);
     assert_eq!((machine.known(40, 40).state, machine.known(40, 40).wait_class), (TaskState::Blocked, Some(WaitClass::Disk)));
@@ -66,7 +66,7 @@ fn without_permission_the_state_is_read_from_stat() {
     let mut machine = Machine::new(false);
     machine.put(40, "server", 5, 10_000_000, &[one(40)]);
     machine.scan();
-    machine.put(40, "server", 5, 20_000_000, &[Given { state: 'D', timeslices: 6, channel: "0", ..one(40) }]);
+    machine.put(40, "server", 5, 20_000_000, &[ThreadFiles { state: 'D', timeslices: 6, wchan: "0", ..one(40) }]);
     machine.scanner.sub_sample(machine.now_ns + 1);
     assert_eq!(machine.known(40, 40).state, TaskState::Blocked);
 }
@@ -74,7 +74,7 @@ fn without_permission_the_state_is_read_from_stat() {
 #[test]
 fn threads_are_not_read_if_others_account_for_the_process_clock() {
     let mut machine = Machine::new(true);
-    let mut threads: Vec<Given<'_>> = (40..48).map(one).collect();
+    let mut threads: Vec<ThreadFiles<'_>> = (40..48).map(one).collect();
     machine.put(40, "pool", 5, 80_000_000, &threads);
     machine.scan();
     let ran = |machine: &mut Machine, clock_ns: u64, moved: &[(u32, u64)]| {
@@ -103,8 +103,8 @@ fn threads_are_not_read_if_others_account_for_the_process_clock() {
 #[test]
 fn a_futex_wait_with_a_timeout_is_not_counted_as_a_lock_wait() {
     let mut machine = Machine::new(true);
-    let holder = Given { state: 'D', channel: "jbd2_log_wait_commit", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
-    let futex = |tid, timeslices, call| Given { timeslices, channel: "futex_do_wait", call, ..one(tid) };
+    let holder = ThreadFiles { state: 'D', wchan: "jbd2_log_wait_commit", syscall: "74 0x3 0x0 0x0 0x0", ..one(40) };
+    let futex = |tid, timeslices, call| ThreadFiles { timeslices, wchan: "futex_do_wait", syscall: call, ..one(tid) };
     let (for_ever, timed) = ("202 0x7000 0x189 0x0 0x0 0x0 0x0 0x1 0x2", "202 0x8000 0x89 0x0 0x7f1d 0x0 0x0 0x1 0x2");
     machine.put(40, "java", 5, 10_000_000, &[holder, futex(41, 5, for_ever), futex(42, 5, timed)]);
     machine.scan();
@@ -125,7 +125,7 @@ fn a_futex_wait_with_a_timeout_is_not_counted_as_a_lock_wait() {
 #[test]
 fn few_hot_threads_of_many_are_sub_sampled_without_the_process_clock() {
     let mut machine = Machine::new(true);
-    let threads: Vec<Given<'_>> = (40..170).map(one).collect();
+    let threads: Vec<ThreadFiles<'_>> = (40..170).map(one).collect();
     machine.put(40, "java", 5, 1_300_000_000, &threads);
     machine.scan();
     machine.write("40/task/43/schedstat", "11000000 7 6\n");
@@ -146,18 +146,18 @@ fn steady_processes_are_sub_sampled_less_often_than_others() {
     machine.put(40, "server", 5, 10_000_000, &[one(40)]);
     machine.scan();
     let mut clock_ns = 10_000_000;
-    let mut count_sub_samples = |machine: &mut Machine, given: Given<'_>, times: u64| {
+    let mut count_sub_samples = |machine: &mut Machine, given: ThreadFiles<'_>, times: u64| {
         let before = machine.scanner.tasks_read();
         for _ in 0..times {
             clock_ns += 1_000_000;
-            machine.put(40, "server", 5, clock_ns, &[Given { timeslices: clock_ns / 1_000_000, ..given }]);
+            machine.put(40, "server", 5, clock_ns, &[ThreadFiles { timeslices: clock_ns / 1_000_000, ..given }]);
             machine.now_ns += SECOND / 10;
             machine.scanner.sub_sample(machine.now_ns);
         }
         machine.scanner.tasks_read() - before
     };
-    let poll = Given { channel: "ep_poll", ..one(40) };
-    let disk = Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
+    let poll = ThreadFiles { wchan: "ep_poll", ..one(40) };
+    let disk = ThreadFiles { state: 'D', wchan: "submit_bio_wait", syscall: "74 0x3 0x0 0x0 0x0", ..one(40) };
     assert_eq!(count_sub_samples(&mut machine, poll, 20), 20, "it has just begun to work");
     count_sub_samples(&mut machine, poll, 3);
     assert_eq!(count_sub_samples(&mut machine, poll, 30), 10, "steady");
@@ -172,7 +172,7 @@ fn steady_processes_are_sub_sampled_less_often_than_others() {
 #[test]
 fn the_run_times_of_a_thread_that_moves_are_kept_with_its_cpus() {
     let mut machine = Machine::new(true);
-    let running = |timeslices| Given { state: 'R', timeslices, channel: "0", call: "running", ..one(40) };
+    let running = |timeslices| ThreadFiles { state: 'R', timeslices, wchan: "0", syscall: "running", ..one(40) };
     machine.put(40, "mover", 5, 10_000_000, &[running(5)]);
     machine.scan();
     machine.put(40, "mover", 5, 310_000_000, &[running(6)]);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::machine::{Given, Machine, one};
+use super::machine::{Machine, ThreadFiles, one};
 use crate::sample::task::Tasks;
 
 fn tids(tasks: &Tasks) -> Vec<u32> {
@@ -27,10 +27,10 @@ fn a_thread_that_begins_while_another_ends_between_two_samples_is_found() {
     let mut machine = Machine::new(true);
     machine.put(40, "jobs", 5, 30_000_000, &[one(40), one(41), one(42)]);
     machine.scan();
-    let worked = Given { timeslices: 6, ..one(40) };
+    let worked = ThreadFiles { timeslices: 6, ..one(40) };
     machine.put(40, "jobs", 5, 60_000_000, &[worked, one(41), one(42)]);
     assert_eq!(tids(&machine.scan()), [40, 41, 42]);
-    machine.put(40, "jobs", 5, 90_000_000, &[Given { timeslices: 7, ..one(40) }, one(42), one(43)]);
+    machine.put(40, "jobs", 5, 90_000_000, &[ThreadFiles { timeslices: 7, ..one(40) }, one(42), one(43)]);
     // In a fixture tree an open file of an ended thread can still be read, in /proc not.
     machine.close_descriptors();
     machine.scanner.sub_sample(machine.now_ns + 1);
@@ -43,7 +43,7 @@ fn a_thread_that_the_kernel_did_not_list_is_looked_for_again() {
     let mut machine = Machine::new(true);
     // At discovery, and after more have started.
     for (clock_ns, all) in [(30_000_000, &[40, 41, 42][..]), (60_000_000, &[40, 41, 42, 43, 44])] {
-        let threads: Vec<Given<'_>> = all.iter().map(|&tid| one(tid)).collect();
+        let threads: Vec<ThreadFiles<'_>> = all.iter().map(|&tid| one(tid)).collect();
         machine.put(40, "jobs", 5, clock_ns, &threads);
         let last = all.len() - 1;
         let (unlisted, aside) = (machine.path(&format!("40/task/{}", all[last])), machine.path("aside"));
@@ -70,7 +70,7 @@ fn a_process_of_which_no_thread_can_be_read_is_gone() {
     assert_eq!(pids(&machine.scan()), [50], "when it is seen for the first time");
     machine.put(60, "jobs", 5, 30_000_000, &[one(60), one(61)]);
     assert_eq!(pids(&machine.scan()), [50, 60]);
-    machine.put(60, "jobs", 5, 60_000_000, &[Given { timeslices: 7, ..one(60) }, one(61), one(62)]);
+    machine.put(60, "jobs", 5, 60_000_000, &[ThreadFiles { timeslices: 7, ..one(60) }, one(61), one(62)]);
     unread(&machine, 60, &[60, 61, 62]);
     machine.close_descriptors();
     assert_eq!(pids(&machine.scan()), [50], "when it has run");
