@@ -13,23 +13,15 @@ mod scenes;
 mod synthetic;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use jiff::tz::TimeZone;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use stalltop::state::{Event, Key, Screen, Setup, Source, State, TerminalCapabilities, update};
+use stalltop::state::{Event, Key, Screen, Source, State, update};
 use stalltop::view;
 
 fn drawing(criterion: &mut Criterion) {
     let intervals = crowd(2000).intervals(61, 30);
     let mut states = [(80, 24), (200, 50)].map(|size| {
-        let setup = Setup {
-            terminal: TerminalCapabilities::default(),
-            source: Source::Live,
-            time_zone: TimeZone::UTC,
-            size,
-            interval_ms: 1000,
-        };
-        let mut state = State::new(setup);
+        let mut state = synthetic::screen(size, Source::Live);
         for evaluation in &intervals {
             update(&mut state, Event::Evaluation(evaluation.clone()));
         }

@@ -25,7 +25,6 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
-use jiff::tz::TimeZone;
 use proc_tree::{FIRST_PID, SampledTree};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -35,7 +34,7 @@ use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler};
 use stalltop::recording::{HistoryRing, Redaction};
 use stalltop::sample::Sample;
-use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
+use stalltop::state::{Event, Key, Source, update};
 use stalltop::view;
 
 /// Where the figures are kept.
@@ -150,14 +149,7 @@ fn drawing(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
     let mut crowd = scenes::lock_convoy();
     crowd.workers.extend((0..2000).map(|at| scenes::idle(10_000 + at * 8, b"worker")));
     let intervals = crowd.intervals(12, 6);
-    let setup = Setup {
-        terminal: TerminalCapabilities::default(),
-        source: Source::Live,
-        time_zone: TimeZone::UTC,
-        size: (200, 50),
-        interval_ms: 1000,
-    };
-    let mut state = State::new(setup);
+    let mut state = synthetic::screen((200, 50), Source::Live);
     for evaluation in &intervals {
         update(&mut state, Event::Evaluation(evaluation.clone()));
     }

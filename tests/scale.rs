@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use counting_allocator::{allocations, held, most_held};
-use jiff::tz::TimeZone;
 use nix::time::{ClockId, clock_gettime};
 use proc_tree::{ProcTree, Stat};
 use ratatui::buffer::{Buffer, Cell};
@@ -29,7 +28,7 @@ use stalltop::recording::{HistoryRing, Redaction};
 use stalltop::sample::Sample;
 use stalltop::sample::cgroup::Cgroup;
 use stalltop::sample::task::{ProcessFacts, TaskState};
-use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
+use stalltop::state::{Event, Key, Source, update};
 use stalltop::units::Counter;
 use stalltop::view;
 
@@ -217,14 +216,7 @@ fn walk(size: Size) -> (Vec<Evaluation>, Cost) {
 /// Draws every screen at both sizes; `words` are those that each must contain.
 fn draw_all_screens(evaluated: &[Evaluation], words: [&str; 6]) {
     for (width, height) in [(80, 24), (200, 50)] {
-        let setup = Setup {
-            terminal: TerminalCapabilities::default(),
-            source: Source::Live,
-            time_zone: TimeZone::UTC,
-            size: (width, height),
-            interval_ms: 1000,
-        };
-        let mut state = State::new(setup);
+        let mut state = synthetic::screen((width, height), Source::Live);
         for evaluated in evaluated {
             update(&mut state, Event::Evaluation(evaluated.clone()));
         }

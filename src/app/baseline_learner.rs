@@ -197,9 +197,8 @@ pub fn write_obstacle(store: Option<&BaselineStore>) -> Option<String> {
 mod tests {
     use super::*;
     use crate::baseline::{BaselineKey, SizeClass};
-    use crate::interval::Interval;
     use crate::interval::disk::Operation;
-    use crate::synthetic::{host, sample};
+    use crate::synthetic::{self, sample};
     use crate::units::Millis;
 
     fn key(device: &str) -> BaselineKey {
@@ -225,10 +224,8 @@ mod tests {
 
     /// An interval with an uncontended read of each of these devices.
     fn evaluation(devices: &[&str]) -> Evaluation {
-        let at = |seconds| sample(seconds).shared();
-        let interval = Interval::between(&Arc::new(host()), &at(100.0), &at(101.0)).unwrap();
         let observations = devices.iter().map(|device| observation(device)).collect();
-        Evaluation { observations, ..Evaluator::new(Baselines::default()).evaluate(interval) }
+        Evaluation { observations, ..synthetic::evaluation(sample(100.0), sample(101.0)) }
     }
 
     #[test]

@@ -220,8 +220,7 @@ mod tests {
     use crate::sample::Name;
 
     fn host(name: &str) -> Host {
-        let root = tempfile::tempdir().unwrap();
-        Host { hostname: Name::from(name), ..crate::kernel::host::read(&Root::at_directory(root.path().to_owned())) }
+        Host { hostname: Name::from(name), ..crate::synthetic::host() }
     }
 
     #[test]

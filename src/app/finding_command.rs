@@ -223,8 +223,6 @@ mod tests {
     use crate::synthetic;
 
     fn notice(sentence: &str) -> FindingNotice {
-        let root = tempfile::tempdir().unwrap();
-        let host = crate::kernel::host::read(&crate::kernel::Root::at_directory(root.path().to_owned()));
         let id = TaskId { pid: 7, tid: 8, start_ticks: 1 };
         let at = SampleInstant { boottime_ns: 5, monotonic_ns: 5, realtime_ns: 1_700_000_000_000_000_000 };
         let subject = Subject::Task { id, name: Name::from("a\u{1b}[2J$(reboot)") };
@@ -234,12 +232,7 @@ mod tests {
             sentence: sentence.to_owned(),
             ..synthetic::finding(Kind::SaturatedThread, Severity::Warning, subject)
         };
-        FindingNotice {
-            host: Arc::new(Host { hostname: Name::from("db1"), ..host }),
-            at,
-            finding,
-            file: Some("x.stalltop".to_owned()),
-        }
+        FindingNotice { host: Arc::new(synthetic::host()), at, finding, file: Some("x.stalltop".to_owned()) }
     }
 
     /// Runs a command once.

@@ -280,57 +280,59 @@ fn window_columns(history: &History, at: Instant, step_ns: u64, count: u16, inte
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::state::history::IntervalSummary;
-    use crate::state::{Setup, Source, TerminalCapabilities};
+    use crate::state::{Event, Key, Source, State, update};
+    use crate::synthetic::{evaluation, instant, sample_at, screen};
 
-    fn summary(second: u64) -> IntervalSummary {
-        IntervalSummary::of_second(second.cast_signed() * 1_000_000_000, 0.5)
+    /// A live screen with intervals that end at these milliseconds; the first one begins at 0. `displayed` is called after each.
+    fn display(ends_ms: impl IntoIterator<Item = u32>, mut displayed: impl FnMut(&State)) -> State {
+        let mut state = screen((80, 24), Source::Live);
+        let at = |ms: u32| sample_at(instant(f64::from(ms) / 1000.0, 0));
+        let mut before_ms = 0;
+        for end_ms in ends_ms {
+            update(&mut state, Event::Evaluation(evaluation(at(before_ms), at(end_ms))));
+            displayed(&state);
+            before_ms = end_ms;
+        }
+        state
+    }
+
+    /// The seconds, rounded, at which the first and the last interval of each column end.
+    fn seconds(state: &State, width: u16) -> Vec<Option<(u64, u64)>> {
+        let columns = state.graph_columns(width);
+        let second = |weight: fn(&u64) -> f32| {
+            columns.nearby(|summary| Some((summary.at.boottime_ns + 500_000_000) / 1_000_000_000), weight)
+        };
+        let (first, last) = (second(|&at| -(at as f32)), second(|&at| at as f32));
+        first.into_iter().zip(last).map(|(first, last)| first.zip(last)).collect()
+    }
+
+    /// The last of them.
+    fn digits(state: &State, width: u16) -> String {
+        let digit = |column: Option<(u64, u64)>| column.map_or_else(|| "-".to_owned(), |(_, last)| last.to_string());
+        seconds(state, width).into_iter().map(digit).collect()
+    }
+
+    /// What a graph of this width shows after each interval.
+    fn frames(ends_ms: impl IntoIterator<Item = u32>, width: u16) -> Vec<String> {
+        let mut frames = Vec::new();
+        display(ends_ms, |state| frames.push(digits(state, width)));
+        frames
+    }
+
+    fn press(state: &mut State, keys: &str) {
+        keys.chars().for_each(|key| drop(update(state, Event::Key(Key::Char(key)))));
     }
 
     #[test]
     fn a_new_interval_overwrites_the_oldest_column() {
-        let mut history = History::default();
-        let mut frames = Vec::new();
-        for second in 1..=7_u64 {
-            history.insert(summary(second));
-            let columns = window_columns(&history, summary(second).at, 1_000_000_000, 5, 1_000_000_000);
-            let digit = |column: &Range<usize>| match column.is_empty() {
-                true => "-".to_owned(),
-                false => (column.start + 1).to_string(),
-            };
-            frames.push(columns.iter().map(digit).collect::<String>());
-        }
-        assert_eq!(frames, ["1----", "12---", "123--", "1234-", "-2345", "6-345", "67-45"]);
+        let expected = ["1111-", "1122-", "123--", "1234-", "-2345", "6-345", "67-45"];
+        assert_eq!(frames((1..=7).map(|second| second * 1000), 5), expected);
     }
 
     #[test]
     fn few_intervals_have_several_columns_each() {
-        let setup = Setup {
-            terminal: TerminalCapabilities::default(),
-            source: Source::Live,
-            time_zone: jiff::tz::TimeZone::UTC,
-            size: (80, 24),
-            interval_ms: 1000,
-        };
-        let mut state = State::new(setup);
-        let mut frames = Vec::new();
         // Samples are early and late.
-        for (number, late_ms) in (0_i64..).zip([150, 0, -30, 40, 100, 0, 0, 0, 0]) {
-            let end_ms = 1000 * (number + 1) + late_ms;
-            let before_ms = state.graphs.history.iter().next_back().map_or(0, |last| last.at.realtime_ns / 1_000_000);
-            let seconds = (end_ms - before_ms) as f32 / 1e3;
-            let mut last = IntervalSummary::of_second(end_ms * 1_000_000, 0.5);
-            last.seconds = seconds;
-            let at = last.at;
-            state.graphs.history.insert(last);
-            let columns = state.columns_of(None, Some(at), 13).columns;
-            let digit = |column: &Column| match column.summaries.is_empty() {
-                true => "-".to_owned(),
-                false => column.summaries.end.to_string(),
-            };
-            frames.push(columns.iter().map(digit).collect::<String>());
-        }
+        let ends_ms = [1150, 2000, 2970, 4040, 5100, 6000, 7000, 8000, 9000];
         let expected = [
             "11111111-----",
             "1111222------",
@@ -342,35 +344,24 @@ mod tests {
             "12345678-----",
             "123456789----",
         ];
-        assert_eq!(frames, expected);
+        assert_eq!(frames(ends_ms, 13), expected);
     }
 
     #[test]
     fn samples_that_are_early_and_late_leave_no_blank_column() {
-        let mut history = History::default();
-        // Milliseconds; the first one was late.
-        for at in [1_120, 2_000, 3_200, 4_010, 4_990_u64] {
-            history.insert(IntervalSummary::of_second(at.cast_signed() * 1_000_000, 0.5));
-        }
-        let last = summary(0).at;
-        let at = Instant { boottime_ns: 4_990_000_000, ..last };
-        let lengths: Vec<usize> =
-            window_columns(&history, at, 1_000_000_000, 7, 1_000_000_000).iter().map(ExactSizeIterator::len).collect();
-        assert_eq!(lengths, [1, 1, 1, 1, 1, 0, 0]);
+        let frames = frames([1120, 2000, 3200, 4010, 4990], 7);
+        assert_eq!(frames.last().map(String::as_str), Some("12345--"));
     }
 
     #[test]
     fn a_column_has_all_intervals_that_end_in_it() {
-        let mut history = History::default();
-        (1..=12).for_each(|second| history.insert(summary(second)));
-        let columns = window_columns(&history, summary(12).at, 4_000_000_000, 4, 1_000_000_000);
-        let lengths: Vec<usize> = columns.iter().map(ExactSizeIterator::len).collect();
-        assert_eq!(lengths.iter().sum::<usize>(), 12, "{columns:?}");
-        let window: Vec<Range<usize>> =
-            (0..4).map(|column| history.between(column * 3_000_000_000, (column + 1) * 3_000_000_000)).collect();
-        assert_eq!(window, [0..3, 3..6, 6..9, 9..12]);
-        let fine: Vec<Range<usize>> =
-            (0..4).map(|column| history.between(column * 500_000_000, (column + 1) * 500_000_000)).collect();
-        assert_eq!(fine, [0..1, 0..1, 1..2, 1..2]);
+        let mut state = display((1..=12).map(|second| second * 1000), |_| ());
+        // 30 seconds in three columns, after which one is blank.
+        press(&mut state, "<");
+        assert_eq!(seconds(&state, 4), [Some((1, 10)), Some((11, 12)), None, None]);
+        press(&mut state, "> ");
+        // Paused: the half-minute around them, and a second before.
+        assert_eq!(seconds(&state, 10)[..6], [Some((1, 2)), Some((3, 5)), Some((6, 8)), Some((9, 11)), Some((12, 12)), None]);
+        assert_eq!(digits(&state, 62)[..10], *"--11223344", "a column that is shorter than an interval");
     }
 }

@@ -161,13 +161,22 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::{Event, Key, Source, update};
+    use crate::synthetic::{evaluation, instant, sample_at, screen};
 
     #[test]
     fn each_time_has_a_column() {
-        let window = GraphWindow { start_ns: 1000, end_ns: 2000, cursor_ns: 1010 };
-        assert_eq!((window.edge_ns(100, 0), window.edge_ns(100, 100)), (1000, 2000));
-        assert_eq!(window.cursor_column(100), Some(0));
-        assert_eq!([1001, 1011, 2000].map(|at| window.column(100, at)), [Some(0), Some(1), Some(99)]);
-        assert_eq!([900, 1000, 2001].map(|at| window.column(100, at)), [None; 3]);
+        let at = |second: f64| sample_at(instant(second, 0));
+        let mut state = screen((80, 24), Source::Live);
+        update(&mut state, Event::Evaluation(evaluation(at(11.0), at(12.0))));
+        assert_eq!(state.graph_window(), None, "the last intervals");
+        update(&mut state, Event::Key(Key::Char(' ')));
+        // Paused: the half-minute around it, and a second before.
+        let window = state.graph_window().unwrap();
+        let (start_ns, end_ns) = (-NS_PER_SECOND, 30 * NS_PER_SECOND);
+        assert_eq!((window.edge_ns(31, 0), window.edge_ns(31, 31)), (start_ns, end_ns));
+        assert_eq!(window.cursor_column(31), Some(12));
+        assert_eq!([start_ns + 1, 0, 1, end_ns].map(|at| window.column(31, at)), [Some(0), Some(0), Some(1), Some(30)]);
+        assert_eq!([2 * start_ns, start_ns, end_ns + 1].map(|at| window.column(31, at)), [None; 3]);
     }
 }

@@ -94,14 +94,9 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::baseline::Baselines;
-    use crate::findings::Evaluator;
-    use crate::interval::Interval;
-    use crate::state::{Event, Key, Setup, Source, TerminalCapabilities, update};
-    use crate::synthetic::{host, process, sample, thread};
+    use crate::state::{Event, Key, Source, update};
+    use crate::synthetic::{process, sample, screen, thread};
 
     /// pid or tid of each row, and its depth.
     fn shown(state: &State) -> Vec<(u32, u8)> {
@@ -126,18 +121,11 @@ mod tests {
                 if with_workers {
                     processes.splice(2..2, [process(11, "worker").parent(10), process(12, "helper").parent(11)]);
                 }
-                sample(seconds).processes(processes).shared()
+                sample(seconds).processes(processes)
             };
-            let interval = Interval::between(&Arc::new(host()), &at(100.0), &at(101.0)).unwrap();
-            Evaluator::new(Baselines::default()).evaluate(interval)
+            crate::synthetic::evaluation(at(100.0), at(101.0))
         };
-        let mut state = State::new(Setup {
-            terminal: TerminalCapabilities::default(),
-            source: Source::Replay { name: "x".to_owned() },
-            time_zone: jiff::tz::TimeZone::UTC,
-            size: (80, 24),
-            interval_ms: 1000,
-        });
+        let mut state = screen((80, 24), Source::Replay { name: "x".to_owned() });
         let show = |state: &mut State, with_workers| {
             update(state, Event::SeekCompleted { evaluation: evaluation(with_workers), preceding: Vec::new() });
         };

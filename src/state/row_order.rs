@@ -331,11 +331,8 @@ fn reorder<T>(rows: &mut [T], places: &[Option<usize>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::baseline::Baselines;
-    use crate::findings::Evaluator;
-    use crate::interval::Interval;
-    use crate::state::{Event, Key, Setup, Source, TerminalCapabilities, update};
-    use crate::synthetic::{host, process, sample};
+    use crate::state::{Event, Key, Source, update};
+    use crate::synthetic::{evaluation, process, sample, screen, thread};
 
     #[test]
     fn known_rows_keep_their_order_and_new_ones_their_place() {
@@ -359,23 +356,15 @@ mod tests {
 
     #[test]
     fn an_order_is_kept_for_some_seconds() {
-        let mut state = State::new(Setup {
-            terminal: TerminalCapabilities::default(),
-            source: Source::Live,
-            time_zone: jiff::tz::TimeZone::UTC,
-            size: (80, 24),
-            interval_ms: 1000,
-        });
+        let mut state = screen((80, 24), Source::Live);
         // The process that used most CPU time in the second before is another one in each second.
         let mut first_after = |second: u32| {
             let at = |second: u32| {
                 let ran = |parity| u64::from((second + parity) / 2) * 500_000_000 + u64::from(second) * 100_000_000;
                 let processes = [process(10, "even").ran(ran(0)), process(20, "odd").ran(ran(1))];
-                sample(100.0 + f64::from(second)).processes(processes).shared()
+                sample(100.0 + f64::from(second)).processes(processes)
             };
-            let interval = Interval::between(&Arc::new(host()), &at(second - 1), &at(second)).unwrap();
-            let evaluation = Evaluator::new(Baselines::default()).evaluate(interval);
-            update(&mut state, Event::Evaluation(evaluation));
+            update(&mut state, Event::Evaluation(evaluation(at(second - 1), at(second))));
             if second == 1 {
                 update(&mut state, Event::Key(Key::Char('5')));
             }
@@ -388,17 +377,24 @@ mod tests {
 
     #[test]
     fn a_hot_thread_keeps_its_row_unless_another_uses_twice_as_much() {
-        let id = |tid: u32| TaskId { pid: 1, tid, start_ticks: 1 };
-        let hottest = |held: &[u32], used: &[(u32, f64)]| {
-            let held = HeldThreads { threads: held.iter().map(|&tid| id(tid)).collect(), ..HeldThreads::default() };
-            let time = |used| CpuUse { used, waited: 0.0 };
-            held.select(used.iter().map(|&(tid, used)| (id(tid), time(used), tid)), 2)
+        // The hottest two after two seconds, in which threads 1, 2 and 3 run for so many milliseconds each.
+        let hottest = |seconds: [[u64; 3]; 2]| {
+            let mut state = screen((80, 24), Source::Live);
+            let at = |second: usize| {
+                let ran_ms = |thread: usize| seconds[..second].iter().map(|ran| ran[thread]).sum::<u64>();
+                let threads = [0, 1, 2].map(|at| thread(at as u32 + 1, "busy").ran(ran_ms(at) * 1_000_000, 0, ran_ms(at)));
+                sample(100.0 + second as f64).processes([process(1, "busy").threads(threads)])
+            };
+            (0..2).for_each(|second| drop(update(&mut state, Event::Evaluation(evaluation(at(second), at(second + 1))))));
+            let tasks = state.current().unwrap().interval.tasks.as_ref().unwrap();
+            let hottest = state.lists.held.threads.hottest(&tasks.threads, 2);
+            hottest.iter().map(|thread| thread.id.tid).collect::<Vec<_>>()
         };
-        let used = [(1, 0.3), (2, 0.4), (3, 0.5)];
-        assert_eq!(hottest(&[], &used), [3, 2]);
-        assert_eq!(hottest(&[1, 2], &used), [1, 2], "kept in their order");
-        assert_eq!(hottest(&[1, 2], &[(1, 0.3), (2, 0.4), (3, 0.9)]), [3, 2], "where it belongs");
-        assert_eq!(hottest(&[1, 2], &[(2, 0.4)]), [2], "one ended");
+        let one_before_two = [500, 400, 0];
+        assert_eq!(hottest([[0; 3], [300, 400, 500]]), [3, 2]);
+        assert_eq!(hottest([one_before_two, [300, 400, 500]]), [1, 2], "kept in their order");
+        assert_eq!(hottest([one_before_two, [300, 400, 900]]), [3, 2], "where it belongs");
+        assert_eq!(hottest([one_before_two, [0, 400, 0]]), [2], "one does nothing any more");
     }
 
     #[test]

@@ -153,11 +153,9 @@ fn wait_classes(interval: &Interval, sample: &Tasks) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::baseline::Baselines;
-    use crate::findings::Evaluator;
+    use crate::state::Source;
     use crate::state::filter::MatchMode;
-    use crate::state::{Setup, Source, TerminalCapabilities};
-    use crate::synthetic::{host, process, sample, thread};
+    use crate::synthetic::{evaluation, process, sample, screen, thread};
     use crate::units::Counter;
 
     /// The process with the most CPU time has no thread with the most: those that used it have ended.
@@ -168,17 +166,10 @@ mod tests {
             let of_ended = process(10, "a").threads([with_ticks(10, 5), with_ticks(11, 50)]);
             let of_running = process(20, "b").threads([with_ticks(20, 900), with_ticks(21, 7)]);
             let of_ended = of_ended.with(|process| process.user_ticks = Counter(100_000));
-            sample(seconds).processes([of_ended, of_running]).shared()
+            sample(seconds).processes([of_ended, of_running])
         };
-        let interval = Interval::between(&Arc::new(host()), &at(100.0), &at(101.0)).unwrap();
-        let evaluation = Evaluator::new(Baselines::default()).evaluate(interval);
-        let mut state = State::new(Setup {
-            terminal: TerminalCapabilities::default(),
-            source: Source::Live,
-            time_zone: jiff::tz::TimeZone::UTC,
-            size: (80, 24),
-            interval_ms: 1000,
-        });
+        let evaluation = evaluation(at(100.0), at(101.0));
+        let mut state = screen((80, 24), Source::Live);
         state.lists.task_rows = TaskRows::Tasks(TaskList::Threads);
         let sort = Sort { column: SortColumn::TASK_TIME, reversed: false };
         let rows = task_rows(&state, &evaluation, sort, FilterMatcher::new("", MatchMode::Literal));

@@ -7,6 +7,8 @@
 
 #[path = "synthetic/disks.rs"]
 mod disks;
+#[path = "synthetic/evaluations.rs"]
+mod evaluations;
 #[path = "synthetic/findings.rs"]
 mod findings;
 #[path = "synthetic/network.rs"]
@@ -28,6 +30,7 @@ use stalltop::sample::{Host, Instant, Sample};
 use stalltop::units::Counter;
 
 pub use disks::{DiskBuilder, disk, latency_bucket, operations};
+pub use evaluations::{evaluation, screen};
 pub use findings::finding;
 pub use network::{NicBuilder, listener, nic, qdisc, remote_host, remote_hosts, round_trips, send_limits, softnet, traffic};
 pub use tasks::{ProcessBuilder, ThreadBuilder, cgroup_id, docker_name, process, process_id, task_id, thread};

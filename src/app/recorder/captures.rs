@@ -108,9 +108,7 @@ mod tests {
     use crate::sample::{Instant, Sample};
 
     fn meta() -> Meta {
-        let root = tempfile::tempdir().unwrap();
-        let host = crate::kernel::host::read(&crate::kernel::Root::at_directory(root.path().to_owned()));
-        recorder::meta(&host, Duration::from_secs(1), Redaction::Nothing)
+        recorder::meta(&crate::synthetic::host(), Duration::from_secs(1), Redaction::Nothing)
     }
 
     fn opened(directory: &Path, max_count: u32, max_bytes: u64) -> Captures {

@@ -141,8 +141,7 @@ mod tests {
 
     #[test]
     fn names_of_captures_and_of_other_recordings_differ() {
-        let root = tempfile::tempdir().unwrap();
-        let host = crate::kernel::host::read(&crate::kernel::Root::at_directory(root.path().to_owned()));
+        let host = crate::synthetic::host();
         let capture = capture_name(&host, "mark-42");
         let numbered = capture.replace(".stalltop", "-2.stalltop");
         let is = |name: &str| (is_capture_name(&host, name), is_default_name(&host, name));

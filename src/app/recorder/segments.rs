@@ -144,9 +144,7 @@ mod tests {
     const HOUR: u64 = 3600;
 
     fn host(boot_id: &str) -> Host {
-        let root = tempfile::tempdir().unwrap();
-        let host = crate::kernel::host::read(&crate::kernel::Root::at_directory(root.path().to_owned()));
-        Host { boot_id: Name::from(boot_id), ..host }
+        Host { boot_id: Name::from(boot_id), ..crate::synthetic::host() }
     }
 
     /// A time `hours` after the boot, with CLOCK_REALTIME `ahead` hours further.

@@ -245,8 +245,6 @@ fn network_kilobytes(interval: &Interval) -> Option<PerSecond> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::baseline::Baselines;
-    use crate::findings::Evaluator;
     use crate::interval::idle_blocked::IdleBlocked;
     use crate::synthetic;
 
@@ -265,9 +263,7 @@ mod tests {
     /// As the rules judge it: by the thresholds of the configuration.
     #[test]
     fn blocked_time_is_high_from_the_configured_threshold() {
-        let at = |seconds| synthetic::sample(seconds).shared();
-        let interval = Interval::between(&Arc::new(synthetic::host()), &at(100.0), &at(101.0)).unwrap();
-        let mut evaluation = Evaluator::new(Baselines::default()).evaluate(interval);
+        let mut evaluation = synthetic::evaluation(synthetic::sample(100.0), synthetic::sample(101.0));
         Arc::make_mut(&mut evaluation.interval).idle_blocked = Some(IdleBlocked { ratio: 0.2, ..IdleBlocked::default() });
         let mut is_high = |threshold| {
             Arc::make_mut(&mut evaluation.rule_config).thresholds.blocked_ratio = threshold;

@@ -70,52 +70,27 @@ fn class_shares(histogram: &LatencyHistogram) -> [f32; LATENCY_CLASSES.len()] {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::interval::Interval;
-    use crate::sample::Instant;
+    use crate::interval::disk::Operation::Read;
+    use crate::sample::block_io::{BlockIo, bucket_ns};
     use crate::state::history::summary::{GraphFigure, IntervalSummary};
+    use crate::synthetic::{disk, host, latency_bucket, operations, sample};
 
     #[test]
     fn requests_are_counted_in_the_class_of_their_latency() {
-        use crate::interval::disk::Operation::Read;
-        use crate::sample::block_io::{BlockIo, LatencyBucket, bucket_ns};
-        use crate::sample::disk::{Disk, DiskFacts, OpCounters};
-        use crate::units::Counter;
         let id = DiskId { major: 8, minor: 0 };
         let sample = |second: u64, requests: [u64; 2]| {
-            let mut sample =
-                crate::sample::Sample::empty(Instant { boottime_ns: second * 1_000_000_000, ..Default::default() });
             let bucket_of = |ns: u64| (0..=u8::MAX).find(|&bucket| bucket_ns(bucket).contains(&ns)).unwrap();
-            let bucket = |(ns, count): (u64, u64)| LatencyBucket {
-                disk: id,
-                operation: Read,
-                bucket: bucket_of(ns),
-                completed: Counter(count),
-                sequential: Counter(0),
-                queued: Counter(0),
-                on_device: Counter(0),
-            };
-            let buckets = [1_100_000, 40_000_000].into_iter().zip(requests).map(bucket).collect();
-            sample.block_io = Ok(BlockIo { since_boottime_ns: 1, buckets });
-            let reads = OpCounters { completed: Counter(requests.iter().sum()), ..OpCounters::default() };
-            sample.disks = Ok(vec![Disk {
-                id,
-                name: "sda".into(),
-                facts: std::sync::Arc::new(DiskFacts::default()),
-                reads,
-                writes: OpCounters::default(),
-                discards: None,
-                flushes: None,
-                flush_time_ms: None,
-                in_flight: 0,
-                io_ticks_ms: Counter(0),
-                time_in_queue_ms: Counter(0),
-            }]);
-            std::sync::Arc::new(sample)
+            let latencies = [1_100_000, 40_000_000].map(bucket_of).into_iter().zip(requests);
+            let buckets = latencies.map(|(bucket, count)| latency_bucket(id, Read, bucket, count)).collect();
+            let reads = operations(requests.iter().sum(), 0, 0);
+            let sample = sample(second as f64).disk(disk("sda").id(8, 0).reads(reads));
+            sample.with(|sample| sample.block_io = Ok(BlockIo { since_boottime_ns: 1, buckets })).shared()
         };
-        let root = tempfile::tempdir().unwrap();
-        let host = std::sync::Arc::new(crate::kernel::host::read(&crate::kernel::Root::at_directory(root.path().to_owned())));
-        let interval = Interval::between(&host, &sample(5, [10, 10]), &sample(6, [85, 35])).unwrap();
+        let interval = Interval::between(&Arc::new(host()), &sample(5, [10, 10]), &sample(6, [85, 35])).unwrap();
         let input = FigureInput { interval: &interval, latency_statuses: &[] };
         let summary = IntervalSummary { disks: busiest_disks(&input), ..IntervalSummary::default() };
         let share = |class| summary.figure(&GraphFigure::DiskLatency(id, Read, class));

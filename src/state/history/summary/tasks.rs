@@ -217,18 +217,14 @@ impl StateShares {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::baseline::Baselines;
-    use crate::findings::{Evaluation, Evaluator};
-    use crate::synthetic::{ProcessBuilder, host, process, process_id, sample, task_id, thread};
+    use crate::findings::Evaluation;
+    use crate::synthetic::{self, ProcessBuilder, process, process_id, sample, task_id, thread};
 
     /// A second; `processes` are those after that many seconds of it.
     fn evaluation(processes: impl Fn(u64) -> Vec<ProcessBuilder>) -> Evaluation {
-        let at = |second: u64| sample(100.0 + second as f64).processes(processes(second)).shared();
-        let interval = Interval::between(&Arc::new(host()), &at(0), &at(1)).unwrap();
-        Evaluator::new(Baselines::default()).evaluate(interval)
+        let at = |second: u64| sample(100.0 + second as f64).processes(processes(second));
+        synthetic::evaluation(at(0), at(1))
     }
 
     /// Processes with pids from 1 on, each of which uses a thousandth of a CPU more than the one before.
