@@ -154,6 +154,10 @@ mod tests {
     use super::client::send_mark_in;
     use super::*;
 
+    fn own_socket(directory: &Path) -> PathBuf {
+        directory.join(format!("{}.sock", std::process::id()))
+    }
+
     fn results(deliveries: &[Delivery]) -> Vec<Result<(), &str>> {
         deliveries.iter().map(|delivery| delivery.result.as_ref().map(|&()| ()).map_err(String::as_str)).collect()
     }
@@ -169,7 +173,11 @@ mod tests {
                     send_mark_in(directory.path(), "test").unwrap();
                 }
             });
-            let lost = (0..60).filter(|_| !MarkSocket::bind_in(directory.path(), |_, _| Ok(())).unwrap().path.exists()).count();
+            let lost = (0..60).filter(|_| {
+                let _socket = MarkSocket::bind_in(directory.path(), |_, _| Ok(())).unwrap();
+                !own_socket(directory.path()).exists()
+            });
+            let lost = lost.count();
             done.store(true, std::sync::atomic::Ordering::Relaxed);
             assert_eq!(lost, 0, "of 60 sockets");
         });
@@ -181,7 +189,7 @@ mod tests {
         let (sender, marks) = mpsc::sync_channel(2);
         let receive = move |_: Timestamp, text: String| sender.try_send(text).map_err(|_| "full");
         let socket = MarkSocket::bind_in(directory.path(), receive).unwrap();
-        assert_eq!(socket.path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(own_socket(directory.path()).metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(results(&send_mark_in(directory.path(), "deploy 42").unwrap()), [Ok(())]);
         assert_eq!(results(&send_mark_in(directory.path(), " \x1b]0;evil\x07 a\nb ").unwrap()), [Ok(())]);
         assert_eq!(results(&send_mark_in(directory.path(), "third").unwrap()), [Err("full")]);
@@ -244,8 +252,8 @@ mod tests {
         dead.iter().chain(&stays[..1]).for_each(|path| drop(UnixListener::bind(path).unwrap()));
         let _listens = UnixListener::bind(&stays[1]).unwrap();
         fs::write(&stays[2], "no socket").unwrap();
-        let socket = MarkSocket::bind_in(directory.path(), |_, _| Ok(())).unwrap();
-        assert!(socket.path.exists());
+        let _socket = MarkSocket::bind_in(directory.path(), |_, _| Ok(())).unwrap();
+        assert!(own_socket(directory.path()).exists());
         assert_eq!(dead.each_ref().map(|path| path.exists()), [false; 3]);
         assert_eq!(stays.each_ref().map(|path| path.exists()), [true; 3]);
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -62,13 +62,16 @@ impl SavedLists {
 pub struct ListsWriter {
     /// As it was read, or written last
     known: SavedLists,
-    /// What was chosen before and after each change, the oldest first
-    changes: Arc<Mutex<Vec<(SavedLists, SavedLists)>>>,
+    pending: PendingChanges,
 }
+
+/// What was chosen before and after each change that has not been written, the oldest first.
+#[derive(Clone, Default)]
+struct PendingChanges(Arc<Mutex<Vec<(SavedLists, SavedLists)>>>);
 
 impl ListsWriter {
     pub fn new(state: &State) -> ListsWriter {
-        ListsWriter { known: SavedLists::chosen_in(state), changes: Arc::default() }
+        ListsWriter { known: SavedLists::chosen_in(state), pending: PendingChanges::default() }
     }
 
     /// Replaces in the file what has changed, on a thread of its own. The demo replaces nothing.
@@ -76,47 +79,55 @@ impl ListsWriter {
         if state.options.demo.is_some() {
             return;
         }
-        self.note_change(SavedLists::chosen_in(state));
-        let changes = Arc::clone(&self.changes);
+        let changes = self.note_changes(state);
         // Nothing is lost but the choice.
         let _ = spawn("save lists", move || {
             let store = store()?;
             store.make_directory().ok()?;
-            write_changes(&path(&store)?, &changes).ok()
+            changes.write(&path(&store)?).ok()
         });
     }
 
-    fn note_change(&mut self, chosen: SavedLists) {
+    /// Everything that is to be written, with what has changed last.
+    fn note_changes(&mut self, state: &State) -> PendingChanges {
+        let chosen = SavedLists::chosen_in(state);
         let before = std::mem::replace(&mut self.known, chosen.clone());
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner).push((before, chosen));
+        self.pending.lock().push((before, chosen));
+        self.pending.clone()
     }
 }
 
-/// Makes the changes that no other thread has made, in their order. Where that fails they are made with the next change.
-fn write_changes(path: &Path, changes: &Mutex<Vec<(SavedLists, SavedLists)>>) -> io::Result<()> {
-    // Sessions exclude each other from reading to writing: the lock of their directory ends with this descriptor.
-    let directory = File::open(path.parent().unwrap_or(path))?;
-    let mut retries = 0..LOCK_RETRIES;
-    // Some file systems have no locks.
-    while matches!(directory.try_lock(), Err(TryLockError::WouldBlock)) {
-        retries.next().ok_or(io::ErrorKind::TimedOut)?;
-        thread::sleep(LOCK_RETRY_INTERVAL);
+impl PendingChanges {
+    fn lock(&self) -> MutexGuard<'_, Vec<(SavedLists, SavedLists)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    let pending = std::mem::take(&mut *changes.lock().unwrap_or_else(PoisonError::into_inner));
-    let Some((_, chosen)) = pending.last() else { return Ok(()) };
-    // A file that is missing or damaged is replaced by all that this session chose.
-    let saved = read(path).map_or_else(
-        || chosen.clone(),
-        |mut saved| {
-            pending.iter().for_each(|(before, after)| saved.change(before, after.clone()));
-            saved
-        },
-    );
-    let written = write(path, &saved);
-    if written.is_err() {
-        changes.lock().unwrap_or_else(PoisonError::into_inner).splice(..0, pending);
+
+    /// Makes the changes that no other thread has made, in their order. Where that fails they are made with the next change.
+    fn write(&self, path: &Path) -> io::Result<()> {
+        // Sessions exclude each other from reading to writing: the lock of their directory ends with this descriptor.
+        let directory = File::open(path.parent().unwrap_or(path))?;
+        let mut retries = 0..LOCK_RETRIES;
+        // Some file systems have no locks.
+        while matches!(directory.try_lock(), Err(TryLockError::WouldBlock)) {
+            retries.next().ok_or(io::ErrorKind::TimedOut)?;
+            thread::sleep(LOCK_RETRY_INTERVAL);
+        }
+        let pending = std::mem::take(&mut *self.lock());
+        let Some((_, chosen)) = pending.last() else { return Ok(()) };
+        // A file that is missing or damaged is replaced by all that this session chose.
+        let saved = read(path).map_or_else(
+            || chosen.clone(),
+            |mut saved| {
+                pending.iter().for_each(|(before, after)| saved.change(before, after.clone()));
+                saved
+            },
+        );
+        let written = write(path, &saved);
+        if written.is_err() {
+            self.lock().splice(..0, pending);
+        }
+        written
     }
-    written
 }
 
 impl SavedLists {
@@ -185,20 +196,51 @@ fn write(path: &Path, saved: &SavedLists) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::TaskList;
+    use crate::state::{Source, TaskList};
+    use crate::synthetic::screen;
+
+    /// A screen with what it found in the file, and its writer.
+    struct Session {
+        state: State,
+        writer: ListsWriter,
+    }
+
+    impl Session {
+        fn open(path: &Path) -> Session {
+            let mut state = screen((80, 24), Source::Live);
+            read(path).unwrap_or_default().apply(&mut state);
+            Session { writer: ListsWriter::new(&state), state }
+        }
+
+        fn choose(&mut self, choose: impl FnOnce(&mut State)) -> PendingChanges {
+            choose(&mut self.state);
+            self.writer.note_changes(&self.state)
+        }
+
+        fn choose_theme(&mut self, theme: &str) -> PendingChanges {
+            self.choose(|state| state.options.remembered_theme = Some(theme.to_owned()))
+        }
+    }
+
+    const WITH_THREADS: TaskRows = TaskRows::Cgroups(TaskList::TreeWithThreads);
+
+    fn names(screen: &str, names: &[&str]) -> ColumnChoices {
+        [(screen.to_owned(), names.iter().map(|&name| name.to_owned()).collect())].into()
+    }
 
     #[test]
     fn lists_are_read_back_unless_the_file_is_damaged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lists.toml");
         assert_eq!(read(&path), None, "no file");
-        for task_rows in [TaskRows::default(), TaskRows::Cgroups(TaskList::TreeWithThreads)] {
-            let hidden_columns: ColumnChoices =
-                [("disk".to_owned(), ["baseline_multiple".to_owned(), "operation".to_owned()].into())].into();
-            let shown_columns: ColumnChoices = [("tasks".to_owned(), ["priority".to_owned()].into())].into();
-            let hidden_panes: HiddenPanes = [("overview".to_owned(), ["network".to_owned()].into())].into();
-            let theme = Some("dark".to_owned());
-            let saved = SavedLists { task_rows, theme, hidden_columns, shown_columns, hidden_panes };
+        for task_rows in [TaskRows::default(), WITH_THREADS] {
+            let saved = SavedLists {
+                task_rows,
+                theme: Some("dark".to_owned()),
+                hidden_columns: names("disk", &["baseline_multiple", "operation"]),
+                shown_columns: names("tasks", &["priority"]),
+                hidden_panes: names("overview", &["network"]),
+            };
             write(&path, &saved).unwrap();
             assert_eq!(read(&path), Some(saved));
         }
@@ -214,39 +256,30 @@ mod tests {
     fn a_session_replaces_only_what_it_changed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lists.toml");
-        let names = |screen: &str, names: &[&str]| -> ColumnChoices {
-            [(screen.to_owned(), names.iter().map(|&name| name.to_owned()).collect())].into()
-        };
-        let loaded = SavedLists { hidden_columns: names("disk", &["op", "base"]), ..SavedLists::default() };
-        write(&path, &loaded).unwrap();
-        let session = || ListsWriter { known: read(&path).unwrap_or_default(), changes: Arc::default() };
-        let (mut older, mut newer) = (session(), session());
-        let save = |session: &mut ListsWriter, change: &dyn Fn(&mut SavedLists)| {
-            let mut chosen = session.known.clone();
-            change(&mut chosen);
-            session.note_change(chosen);
-            write_changes(&path, &session.changes).unwrap();
-        };
-        save(&mut older, &|lists| lists.theme = Some("dark".to_owned()));
-        save(&mut newer, &|lists| {
-            lists.theme = Some("light".to_owned());
-            lists.task_rows = TaskRows::Cgroups(TaskList::TreeWithThreads);
-            lists.hidden_columns = names("disk", &["op", "queue"]);
-            lists.shown_columns = names("tasks", &["PRI"]);
+        write(&path, &SavedLists { hidden_columns: names("disk", &["op", "base"]), ..SavedLists::default() }).unwrap();
+        let (mut older, mut newer) = (Session::open(&path), Session::open(&path));
+        older.choose_theme("dark").write(&path).unwrap();
+        let of_newer = newer.choose(|state| {
+            state.options.remembered_theme = Some("light".to_owned());
+            state.lists.task_rows = WITH_THREADS;
+            state.lists.chosen_columns =
+                ChosenColumns { hidden: names("disk", &["op", "queue"]), shown: names("tasks", &["PRI"]) };
         });
-        save(&mut older, &|lists| {
-            lists.hidden_columns = names("disk", &["base", "infl"]);
-            lists.hidden_panes = names("overview", &["network"]);
+        of_newer.write(&path).unwrap();
+        let of_older = older.choose(|state| {
+            state.lists.chosen_columns.hidden = names("disk", &["base", "infl"]);
+            state.hidden_panes = names("overview", &["network"]);
         });
+        of_older.write(&path).unwrap();
         let expected = SavedLists {
-            task_rows: TaskRows::Cgroups(TaskList::TreeWithThreads),
+            task_rows: WITH_THREADS,
             theme: Some("light".to_owned()),
             hidden_columns: names("disk", &["infl", "queue"]),
             shown_columns: names("tasks", &["PRI"]),
             hidden_panes: names("overview", &["network"]),
         };
         assert_eq!(read(&path), Some(expected));
-        save(&mut older, &|lists| lists.hidden_columns = ColumnChoices::default());
+        older.choose(|state| state.lists.chosen_columns.hidden.clear()).write(&path).unwrap();
         assert_eq!(read(&path).unwrap().hidden_columns, names("disk", &["queue"]));
     }
 
@@ -254,33 +287,32 @@ mod tests {
     fn changes_that_cannot_be_written_are_made_with_the_next_one() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lists.toml");
-        let mut session = ListsWriter { known: SavedLists::default(), changes: Arc::default() };
-        session.note_change(SavedLists { theme: Some("dark".to_owned()), ..SavedLists::default() });
+        let changes = Session::open(&path).choose_theme("dark");
         fs::create_dir(&path).unwrap();
-        write_changes(&path, &session.changes).unwrap_err();
+        changes.write(&path).unwrap_err();
         fs::remove_dir(&path).unwrap();
-        write(&path, &SavedLists { task_rows: TaskRows::Cgroups(TaskList::TreeWithThreads), ..SavedLists::default() }).unwrap();
-        write_changes(&path, &session.changes).unwrap();
+        write(&path, &SavedLists { task_rows: WITH_THREADS, ..SavedLists::default() }).unwrap();
+        changes.write(&path).unwrap();
         let saved = read(&path).unwrap();
         assert_eq!(saved.theme.as_deref(), Some("dark"));
-        assert_eq!(saved.task_rows, TaskRows::Cgroups(TaskList::TreeWithThreads), "of another session");
+        assert_eq!(saved.task_rows, WITH_THREADS, "of another session");
     }
 
     #[test]
     fn changes_that_are_pending_are_made_in_their_order() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lists.toml");
-        let mut session = ListsWriter { known: SavedLists::default(), changes: Arc::default() };
-        for theme in ["dark", "light", "mono"] {
-            session.note_change(SavedLists { theme: Some(theme.to_owned()), ..SavedLists::default() });
-        }
-        write_changes(&path, &session.changes).unwrap();
+        let mut session = Session::open(&path);
+        session.choose_theme("dark");
+        let changes = session.choose_theme("light");
+        session.choose_theme("mono");
+        changes.write(&path).unwrap();
+        assert_eq!(read(&path).unwrap().theme.as_deref(), Some("mono"));
         fs::remove_file(&path).unwrap();
-        write_changes(&path, &session.changes).unwrap();
+        changes.write(&path).unwrap();
         assert!(!path.exists(), "nothing was left to change");
-        session.note_change(SavedLists { theme: Some("dark".to_owned()), ..SavedLists::default() });
-        session.note_change(SavedLists { theme: Some("mono".to_owned()), ..SavedLists::default() });
-        write_changes(&path, &session.changes).unwrap();
+        session.choose_theme("dark");
+        session.choose_theme("mono").write(&path).unwrap();
         assert_eq!(read(&path).unwrap().theme.as_deref(), Some("mono"));
     }
 }

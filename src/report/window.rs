@@ -312,7 +312,7 @@ mod tests {
     use crate::synthetic;
 
     /// A thread fills CPU 0 for ten seconds, and sleeps for ten.
-    fn a_thread_at_its_limit_has_ended() -> Window {
+    fn a_thread_at_its_limit_has_ended(filter: KindFilter) -> Window {
         let host = Arc::new(synthetic::host());
         let sample = |second: u64| {
             let busy = second.min(10);
@@ -324,7 +324,7 @@ mod tests {
         };
         let samples: Vec<_> = (0..20).map(sample).collect();
         let mut evaluator = Evaluator::new(Baselines::default());
-        let mut window = Window::default();
+        let mut window = Window::with_filter(filter);
         for (older, newer) in samples.iter().zip(samples.iter().skip(1)) {
             window.add(&evaluator.evaluate(Interval::between(&host, older, newer).unwrap()));
         }
@@ -333,11 +333,13 @@ mod tests {
 
     #[test]
     fn too_little_without_a_problem_is_unknown() {
-        let mut window = a_thread_at_its_limit_has_ended();
+        let mut window = a_thread_at_its_limit_has_ended(KindFilter::default());
         window.set_incomplete(Some(Incomplete::EndsInDamage));
         assert_eq!(window.unknown_reason(Severity::Warning), None, "a warning is a result");
         assert!(window.unknown_reason(Severity::Critical).is_some(), "but none that excludes a critical one");
-        window.filter.only.push(Kind::OomKill);
+        let of_oom_kills = KindFilter { only: vec![Kind::OomKill], ..KindFilter::default() };
+        let mut window = a_thread_at_its_limit_has_ended(of_oom_kills);
+        window.set_incomplete(Some(Incomplete::EndsInDamage));
         let reason = window.unknown_reason(Severity::Warning).unwrap();
         assert!(reason.starts_with("only 19.0 s of ") && reason.ends_with("the recording ends in damage"), "{reason}");
         let text = text::check(&window);
@@ -349,7 +351,7 @@ mod tests {
 
     #[test]
     fn an_ended_consequence_is_listed_below_its_cause() {
-        let window = a_thread_at_its_limit_has_ended();
+        let window = a_thread_at_its_limit_has_ended(KindFilter::default());
         let listed: Vec<(Kind, bool)> =
             window.findings().iter().map(|finding| (finding.kind, finding.until.is_some())).collect();
         assert_eq!(listed, [(Kind::SaturatedThread, true), (Kind::SaturatedCore, true)]);

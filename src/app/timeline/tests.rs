@@ -113,10 +113,11 @@ fn shown(events: &[Event]) -> Option<String> {
 }
 
 /// The exact interval to which a move leads.
-fn settled(timeline: &mut Timeline, effect: Effect) -> Vec<Event> {
+async fn settled(timeline: &mut Timeline, effect: Effect) -> Vec<Event> {
     let mut events = timeline.act(effect);
-    while timeline.refinement.is_some() {
-        events.extend(timeline.refine());
+    let started = events.iter().filter(|event| matches!(event, Event::SeekStarted(_))).count();
+    while events.iter().filter(|event| matches!(event, Event::SeekCompleted { .. })).count() < started {
+        events.extend(timeline.next().await);
     }
     events
 }
@@ -129,8 +130,11 @@ async fn a_pipe_and_a_file_show_the_same_intervals() {
     growing.record(0..150);
     growing.recorder.finish(TIMEOUT);
     let mut file = open(&growing.path);
-    while !file.analysis.as_ref().is_some_and(BackgroundAnalysis::is_complete) {
-        file.next().await;
+    let mut analyzed = 0;
+    while analyzed < 149 {
+        for event in file.next().await {
+            analyzed += if let Event::Summaries(summaries) = event { summaries.len() } else { 0 };
+        }
     }
 
     let (sender, events) = mpsc::channel(200);
@@ -148,14 +152,14 @@ async fn a_pipe_and_a_file_show_the_same_intervals() {
     let effects =
         [second(100), Effect::PreviousFinding, Effect::Step(-3), Effect::NextFinding, Effect::StepTime(60), second(40)];
     for effect in effects {
-        let (from_file, from_pipe) = (settled(&mut file, effect.clone()), settled(&mut pipe, effect.clone()));
+        let (from_file, from_pipe) = (settled(&mut file, effect.clone()).await, settled(&mut pipe, effect.clone()).await);
         assert!(shown(&from_file).is_some(), "{effect:?}: {from_file:?}");
         assert_eq!(shown(&from_file), shown(&from_pipe), "{effect:?}");
     }
     for timeline in [&mut file, &mut pipe] {
-        settled(timeline, second(40));
-        settled(timeline, Effect::BeginSpan);
-        let events = settled(timeline, Effect::StepTime(-9));
+        settled(timeline, second(40)).await;
+        settled(timeline, Effect::BeginSpan).await;
+        let events = settled(timeline, Effect::StepTime(-9)).await;
         let span = events.iter().rev().find_map(|event| match event {
             Event::Span { interval, intervals } => Some((interval.seconds, interval.at().realtime_ns, *intervals)),
             _ => None,
@@ -194,11 +198,12 @@ async fn the_intervals_of_the_displayed_stretch_are_evaluated() {
 const CONVOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/lab/15-lock-convoy.stalltop");
 
 /// A span says which threads are blocked as its last interval does, also after it was shown before.
-#[test]
-fn a_span_has_the_blocked_groups_of_its_end() {
+#[tokio::test]
+async fn a_span_has_the_blocked_groups_of_its_end() {
     let mut timeline = open(Path::new(CONVOY));
-    let mut blocked = |effect| {
-        let mut events = settled(&mut timeline, effect);
+    while !timeline.next().await.iter().any(|event| matches!(event, Event::SeekCompleted { .. })) {}
+    let mut blocked = async |effect| {
+        let mut events = settled(&mut timeline, effect).await;
         while timeline.has_span_to_add() {
             events.extend(timeline.add_to_span());
         }
@@ -211,12 +216,12 @@ fn a_span_has_the_blocked_groups_of_its_end() {
         assert!(blocked.ratio > 0.9 && first.name.as_bytes() == b"convoy", "{blocked:?}");
         intervals
     };
-    assert_eq!(blocked(Effect::BeginSpan), 1);
-    assert_eq!(blocked(Effect::Step(4)), 5);
-    assert_eq!(blocked(Effect::Step(-2)), 3);
+    assert_eq!(blocked(Effect::BeginSpan).await, 1);
+    assert_eq!(blocked(Effect::Step(4)).await, 5);
+    assert_eq!(blocked(Effect::Step(-2)).await, 3);
     // The end of the recording: once more the same span.
-    let all = blocked(Effect::Step(1000));
-    assert_eq!(blocked(Effect::Step(1)), all);
+    let all = blocked(Effect::Step(1000)).await;
+    assert_eq!(blocked(Effect::Step(1)).await, all);
 }
 
 /// The page of a task has its figures in the whole stretch that it shows, also after the displayed interval.
