@@ -82,11 +82,11 @@ fn files_that_are_no_state_are_not_read() {
     let docker = |digit: char| format!("var/lib/docker/containers/{}/config.v2.json", id(digit));
     tree.write(docker('1'), "{\"Name\":");
     tree.write(docker('2'), r#"{"Name":["a"]}"#);
-    tree.write(docker('3'), &"[".repeat(100_000));
+    tree.write(docker('3'), "[".repeat(100_000));
     tree.write(docker('4'), r#"{"Name":"/"}"#);
     fs::create_dir_all(tree.path(docker('5'))).unwrap();
     tree.named_pipe(docker('6'));
-    tree.write(docker('7'), &format!(r#"{{"Name":"/{}"}}"#, "é\\u001b[2J".repeat(200)));
+    tree.write(docker('7'), format!(r#"{{"Name":"/{}"}}"#, "é\\u001b[2J".repeat(200)));
     let paths: Vec<String> = ('1'..='7').map(|digit| format!("/docker/{}", id(digit))).collect();
     let found = names(&tree, &paths, 1);
     assert_eq!(found.len(), 1, "the last one has a name: {found:?}");

@@ -192,7 +192,7 @@ mod tests {
             rows.into_iter().map(|row| (row.kind, row.used, row.max, row.refused)).collect::<Vec<_>>()
         };
         let full = "entries,  allocs   destroys table_fulls\n000003ff  00000001 00000000 00000002\n000003ff  00000001 00000000 00000001\n";
-        tree.write("proc/net/stat/arp_cache", &full.replace("entries,", "entries"));
+        tree.write("proc/net/stat/arp_cache", full.replace("entries,", "entries"));
         tree.write("proc/sys/net/ipv4/neigh/default/gc_thresh3", "1024\n");
         tree.write("proc/meminfo", "MemTotal: 1000 kB\nCommitLimit:     1000 kB\nCommitted_AS:     950 kB\n");
         tree.write("proc/sys/vm/overcommit_memory", "0\n");
