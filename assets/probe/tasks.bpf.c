@@ -48,6 +48,16 @@ enum {
 enum { MUTEX, SEMAPHORE, RWSEM_WAITS_TO_READ, RWSEM_WAITS_TO_WRITE, KIND_MASK = 0x3 };
 enum { OWNER_IS_READER = 0x1, OWNER_IS_KERNEL_THREAD = 0x2, IS_MMAP_LOCK = 0x4 };
 
+// What the kernel has of the fields above: `LockFields` in probe/lock_fields.rs.
+enum {
+	HAS_BLOCKER_MUTEX = 0x1,
+	HAS_BLOCKER = 0x2,
+	HAS_MUTEX_OWNER = 0x4,
+	HAS_LAST_HOLDER = 0x8,
+	HAS_RWSEM_OWNER = 0x10,
+	HAS_MMAP_LOCK = 0x20,
+};
+
 // `Row` in probe.rs has the same layout.
 struct row { __u64 lock, owner_timeslices; __u32 tgid, tid, owner_tgid, owner_tid, owner_state, kind, flags, padding; };
 
@@ -115,6 +125,25 @@ static __always_inline struct task_struct *lock_owner(struct task_struct *task, 
 	return bpf_core_field_exists(lock->owner) ? rwsem_owner(lock, row) : 0;
 }
 
+static __always_inline unsigned int known_fields(void)
+{
+	unsigned int fields = 0;
+
+	if (bpf_core_field_exists(struct task_struct___of_6_15, blocker_mutex))
+		fields |= HAS_BLOCKER_MUTEX;
+	if (bpf_core_field_exists(struct task_struct, blocker))
+		fields |= HAS_BLOCKER;
+	if (bpf_core_field_exists(struct mutex, owner))
+		fields |= HAS_MUTEX_OWNER;
+	if (bpf_core_field_exists(struct semaphore, last_holder))
+		fields |= HAS_LAST_HOLDER;
+	if (bpf_core_field_exists(struct rw_semaphore, owner))
+		fields |= HAS_RWSEM_OWNER;
+	if (bpf_core_field_exists(struct mm_struct, mmap_lock))
+		fields |= HAS_MMAP_LOCK;
+	return fields;
+}
+
 SEC("iter/task")
 int tasks(struct bpf_iter__task *ctx)
 {
@@ -122,8 +151,12 @@ int tasks(struct bpf_iter__task *ctx)
 	struct row row = {};
 	long state;
 
-	if (!task)
+	if (!task) {
+		// The end: a row without a thread.
+		row.flags = known_fields();
+		bpf_seq_write(ctx->meta->seq, &row, sizeof(row));
 		return 0;
+	}
 	state = state_of(task);
 	if (!(state & TASK_UNINTERRUPTIBLE))
 		return 0;

@@ -2,6 +2,7 @@
 //!
 //! - here: the task iterator, which reads which threads wait for locks inside the kernel, and which thread holds each lock
 //!   (`waits/kernel_lock_owners.rs` uses it)
+//! - `lock_fields`: by which fields the running kernel says so
 //! - `block`, `file_systems`, `run_queue`, `query`: histograms of block requests, of calls on files, of waits for a CPU, of queries
 //! - `wakes`, `lock_wakers`: which thread wakes which, and which thread was woken last at a mutex
 //!
@@ -13,6 +14,7 @@ pub mod block;
 pub mod block_latencies;
 pub mod file_systems;
 pub mod loader_process;
+pub mod lock_fields;
 pub mod lock_wakers;
 mod map_words;
 pub mod on_demand;
@@ -36,6 +38,7 @@ use crate::kernel::root::Root;
 use crate::kernel::sys;
 use crate::sample::Absent;
 use loader_process::{LoaderProcess, ProbeProgram};
+use lock_fields::LockFields;
 use probe_error::ProbeError;
 
 /// Why programs that need the kernel's types cannot be loaded here, before it is tried: the reason, and in words.
@@ -118,10 +121,22 @@ impl TaskIterator {
 
     /// Reads all tasks: about 0.15 µs a thread, and 0.5 µs for each row.
     pub fn read_locks(&self) -> io::Result<Vec<LockRow>> {
+        let rows = self.read_pass()?;
+        Ok(rows.as_chunks().0.iter().map(LockRow::from_bytes).filter(LockRow::is_of_thread).collect())
+    }
+
+    /// Which fields this kernel has; `None` while so many threads wait for locks that the end of a pass is not read.
+    pub fn lock_fields(&self) -> io::Result<Option<LockFields>> {
+        let rows = self.read_pass()?;
+        let last = rows.as_chunks().0.last();
+        Ok(last.filter(|row| !LockRow::from_bytes(row).is_of_thread()).map(|row| LockFields::new(flags_of(row))))
+    }
+
+    fn read_pass(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let pass = File::from(sys::bpf_iter_create(self.link.as_fd())?);
         pass.take(MAX_ROWS * ROW_BYTES as u64).read_to_end(&mut bytes)?;
-        Ok(bytes.as_chunks::<ROW_BYTES>().0.iter().map(LockRow::from_bytes).collect())
+        Ok(bytes)
     }
 }
 
@@ -130,7 +145,7 @@ impl LockRow {
         let words = bytes.as_chunks::<4>().0;
         let word = |index: usize| words.get(index).copied().map_or(0, u32::from_ne_bytes);
         let double = |index: usize| bytes.as_chunks::<8>().0.get(index).copied().map_or(0, u64::from_ne_bytes);
-        let flags = word(10);
+        let flags = flags_of(bytes);
         LockRow {
             lock: double(0),
             kind: match word(9) {
@@ -149,6 +164,15 @@ impl LockRow {
             owner_timeslices: double(1),
         }
     }
+
+    /// The last row is of none: it says which fields the kernel has.
+    fn is_of_thread(&self) -> bool {
+        self.tid != 0
+    }
+}
+
+fn flags_of(row: &[u8; ROW_BYTES]) -> u32 {
+    row.as_chunks::<4>().0.get(10).copied().map_or(0, u32::from_ne_bytes)
 }
 
 #[cfg(test)]
@@ -158,7 +182,20 @@ mod tests {
     #[test]
     fn the_program_is_loaded_and_attached() {
         match program_loader::load_program(ProbeProgram::TaskIterator) {
-            Ok(loaded) => drop(TaskIterator::attach(loaded.descriptors).unwrap()),
+            Ok(loaded) => {
+                let iterator = TaskIterator::attach(loaded.descriptors).unwrap();
+                let rows = iterator.read_locks().unwrap();
+                assert!(rows.iter().all(|row| row.tid != 0 && row.owner_tid != 0), "{rows:?}");
+                let fields = iterator.lock_fields().unwrap().unwrap();
+                let types = std::fs::read("/sys/kernel/btf/vmlinux").unwrap();
+                assert!(fields.all().iter().any(|(_, is_known)| *is_known), "{fields:?}");
+                for (field, is_known) in fields.all() {
+                    let name = [b"\0", field.rsplit('.').next().unwrap().as_bytes(), b"\0"].concat();
+                    let is_named = types.windows(name.len()).any(|window| window == name);
+                    // Another type may have a field of this name.
+                    assert!(is_named || !is_known, "{field}");
+                }
+            }
             Err(why) => println!("skipped: {why}"),
         }
     }

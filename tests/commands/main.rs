@@ -16,6 +16,7 @@ mod check;
 mod cli;
 mod configuration;
 mod docs;
+mod doctor;
 mod every_command;
 #[path = "../support/executable.rs"]
 mod executable;

@@ -16,6 +16,16 @@ pub fn read_mapped(pid: u32, address: u64, bytes: &mut [u8]) -> Result<usize, Er
     process_vm_readv(pid, &mut [IoSliceMut::new(bytes)], &[RemoteIoVec { base, len }])
 }
 
+/// Whether this user may read the memory of a process: tries it at an address that is never mapped. Fails if it has ended, has no
+/// memory (a kernel thread), or if the kernel cannot read that of others.
+pub fn is_readable(pid: u32) -> Result<bool, Errno> {
+    match read_mapped(pid, 0, &mut [0]) {
+        Ok(_) | Err(Errno::EFAULT) => Ok(true),
+        Err(Errno::EPERM | Errno::EACCES) => Ok(false),
+        Err(why) => Err(why),
+    }
+}
+
 /// Fills `bytes` from that address. Fails also if not all of it is mapped.
 pub fn read_memory(pid: u32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
     let length = read_mapped(pid, address, bytes)?;

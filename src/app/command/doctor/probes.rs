@@ -3,6 +3,7 @@
 use crate::app::program::privileges::bpf_remedy;
 use crate::cli::ProbeMode;
 use crate::kernel::probe::loader_process::{self, TaskAccess};
+use crate::kernel::probe::lock_fields::{HeldLocks, LockFields};
 use crate::kernel::probe::{TaskIterator, block_latencies};
 use crate::kernel::{Root, wake_trace};
 use crate::report::formatting::printable;
@@ -18,11 +19,13 @@ pub fn bpf_iterator_line(in_initial_pid_namespace: bool, probes: ProbeMode) -> S
             .to_owned();
     }
     match TaskIterator::load(&loader_process::own_executable()) {
-        Ok(_) => {
-            "eBPF      programs can be loaded: holders of locks inside the kernel are named where the kernel has the fields \
-             (mutexes from Linux 6.15 on, rw-semaphores from 6.17 on, before that mmap_lock alone)\n"
-                .to_owned()
-        }
+        Ok(iterator) => match iterator.lock_fields() {
+            Ok(Some(fields)) => format!("eBPF      programs can be loaded: {}\n", kernel_locks(fields)),
+            Ok(None) => "eBPF      programs can be loaded: holders of locks inside the kernel are named\n".to_owned(),
+            Err(why) => {
+                format!("eBPF      programs can be loaded, but holders of locks inside the kernel are not named: {why}\n")
+            }
+        },
         Err(why) => {
             let why = printable(&why.to_string());
             format!(
@@ -32,6 +35,31 @@ pub fn bpf_iterator_line(in_initial_pid_namespace: bool, probes: ProbeMode) -> S
         }
     }
 }
+
+/// The holders of which locks inside the kernel are named, by the fields that the program has found.
+fn kernel_locks(fields: LockFields) -> String {
+    let name = |locks: &HeldLocks| match locks {
+        HeldLocks::Mutexes => "mutexes",
+        HeldLocks::Semaphores => "semaphores",
+        HeldLocks::RwSemaphores => "rw-semaphores (from Linux 6.17 on)",
+        HeldLocks::MmapLock => "mmap_lock",
+    };
+    let (named, others): (Vec<HeldLocks>, Vec<HeldLocks>) =
+        HeldLocks::ALL.into_iter().partition(|&locks| fields.missing(locks).is_none());
+    let list = |locks: &[HeldLocks]| locks.iter().map(name).collect::<Vec<_>>().join(", ");
+    let what = "holders of locks inside the kernel";
+    let Some(missing) = others.first().and_then(|&first| fields.missing(first)) else {
+        return format!("{what} are named: of {}", list(&named));
+    };
+    let why = format!("of {} they are not: this kernel has no {missing}: {BLOCKER_REMEDY}", list(&others));
+    match named.is_empty() {
+        true => format!("{what} are not named: {why}"),
+        false => format!("{what} are named of {}; {why}", list(&named)),
+    }
+}
+
+/// The versions from which on threads say for which lock they wait.
+const BLOCKER_REMEDY: &str = "CONFIG_DETECT_HUNG_TASK_BLOCKER, in Linux 6.15 for mutexes, 6.16 semaphores, 6.17 rw-semaphores";
 
 /// Whether the latencies of single disk requests can be measured: attaches the program, and detaches it again.
 pub fn block_latencies_line(root: &Root, probes: ProbeMode) -> String {
@@ -76,4 +104,20 @@ pub fn trace_line(root: &Root, probes: ProbeMode) -> String {
     format!(
         "eBPF      wake-ups do not show which thread holds a mutex of Rust, and stalltop trace cannot tell which thread wakes which: {why}\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_locks_whose_holders_this_kernel_does_not_name_are_listed_with_what_it_lacks() {
+        let all = kernel_locks(LockFields::new(u32::MAX));
+        assert!(all.ends_with("are named: of mutexes, semaphores, rw-semaphores (from Linux 6.17 on), mmap_lock"), "{all}");
+        let old = kernel_locks(LockFields::new(0b11_0100));
+        let expected = "are named of mmap_lock; of mutexes, semaphores, rw-semaphores (from Linux 6.17 on) they are not: this kernel has \
+                        no task_struct.blocker: CONFIG_DETECT_HUNG_TASK_BLOCKER, ";
+        assert!(old.contains(expected), "{old}");
+        assert!(kernel_locks(LockFields::new(0)).starts_with("holders of locks inside the kernel are not named: of mutexes, "));
+    }
 }

@@ -1,11 +1,15 @@
 //! What of /proc, /sys and netlink a sample could not read, why, and what would change it.
 
+use nix::errno::Errno;
+
 use super::remedies::{self, Remedies};
 use crate::kernel::Root;
 use crate::kernel::exits::OTHER_NETWORK_NAMESPACE;
+use crate::kernel::task::memory::is_readable;
 use crate::kernel::task::wait_channel::WaitChannelFile;
 use crate::report::formatting::{pluralize, printable};
 use crate::sample::exits::Exits;
+use crate::sample::host::Privilege;
 use crate::sample::{Absent, Host, Reading, Sample};
 use crate::units::format::plural;
 
@@ -86,6 +90,9 @@ pub fn lines(root: &Root, host: &Host, sample: &Sample, remedies: Remedies) -> V
                 .or_else(|| hidden_files("other users' are hidden")),
         },
     );
+    if root.is_host() {
+        line("holders of mutexes (process_vm_readv)", unreadable_memory(root, sample, privilege, remedies));
+    }
     line("disk I/O and files of all processes", hidden_files("other users' are hidden"));
     line(
         "run-queue wait of threads (schedstat)",
@@ -137,6 +144,48 @@ fn denied_to_root(root: &Root, sample: &Sample, remedies: Remedies) -> Option<Ob
         format!("those of {many} of {all} processes, such as {name} ({}), are denied in spite of CAP_SYS_PTRACE", first.pid),
         remedies.dac_read_search().or_else(|| remedies::security_profile(root)).unwrap_or_default(),
     ))
+}
+
+/// The processes whose memory cannot be read, where a mutex names its holder: tries each of them.
+fn unreadable_memory(root: &Root, sample: &Sample, privilege: &Privilege, remedies: Remedies) -> Option<Obstacle> {
+    let is_own = |uid: u32| uid == privilege.effective_uid;
+    let mut denied = Vec::new();
+    for process in sample.tasks.as_ref().ok()?.processes.iter().filter(|process| !process.kernel_thread) {
+        match is_readable(process.pid) {
+            Ok(true) => {}
+            Ok(false) => denied.push(process),
+            Err(Errno::ENOSYS) => {
+                let why = "this kernel does not read the memory of processes: which thread holds a mutex is not known";
+                return Some((why.to_owned(), "a kernel with CONFIG_CROSS_MEMORY_ATTACH".to_owned()));
+            }
+            // It has ended.
+            Err(_) => {}
+        }
+    }
+    let first = denied.first()?;
+    if privilege.has_cap_sys_ptrace {
+        let name = printable(&String::from_utf8_lossy(first.comm.as_bytes()));
+        let why = format!(
+            "those of {} are denied in spite of CAP_SYS_PTRACE, such as {name} ({})",
+            of_processes(denied.len()),
+            first.pid
+        );
+        return Some((why, remedies.dac_read_search().or_else(|| remedies::security_profile(root)).unwrap_or_default()));
+    }
+    let own = denied.iter().filter(|process| is_own(process.uid)).count();
+    match remedies.tracing_obstacle(root, false).filter(|_| own > 0) {
+        Some(obstacle) => Some(obstacle),
+        None if own > 0 => {
+            Some((format!("not in {}, {own} of this user", of_processes(denied.len())), remedies.sys_ptrace().to_owned()))
+        }
+        None => {
+            Some((format!("in own processes only, not in {}", of_processes(denied.len())), remedies.sys_ptrace().to_owned()))
+        }
+    }
+}
+
+fn of_processes(count: usize) -> String {
+    plural(count, "process", "processes")
 }
 
 /// Which network namespaces are not read.
