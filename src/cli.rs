@@ -37,10 +37,9 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::units::time_spec::TimeSpec;
 pub use bug_report::BugReport;
 pub use check::Check;
-use configuration::CONFIGURATION_HEADING;
+use configuration::options_without_effect;
 pub use configuration::{Configuration, ProbeMode};
 pub use demo::Demo;
 pub use fleet::Fleet;
@@ -49,7 +48,7 @@ pub use record::{Info, Record};
 pub use screen::{Appearance, Live, Replay};
 pub use serve::Serve;
 pub use usage_error::EarlyExit;
-use usage_error::{one_line_error, subcommand_path};
+use usage_error::{has_split_list, one_line_error, subcommand_path};
 
 /// The parsed command line.
 #[derive(Debug, PartialEq)]
@@ -163,7 +162,9 @@ pub enum Command {
     #[command(after_help = "Example: stalltop export slow.stalltop -o slow.csv")]
     Export(export::Export),
     /// Print the completions for a shell
-    #[command(after_help = "Example: stalltop completions bash > /etc/bash_completion.d/stalltop")]
+    #[command(after_help = "Example: stalltop completions bash > /etc/bash_completion.d/stalltop\n\
+                            zsh: stalltop completions zsh > /usr/local/share/zsh/site-functions/_stalltop\n\
+                            fish: stalltop completions fish > ~/.config/fish/completions/stalltop.fish")]
     Completions { shell: Shell },
     /// Print the manual page of the program or of a command
     #[command(after_help = "Example: stalltop man > /usr/share/man/man1/stalltop.1\n\
@@ -193,13 +194,17 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     }
     let command_path = subcommand_path(&arguments);
     let is_plugin = is_monitoring_plugin(command_path.as_deref(), &arguments);
-    let for_caller = |exit: EarlyExit| if is_plugin { exit.of_plugin() } else { exit };
+    let has_split_list = has_split_list(&arguments);
+    let for_caller = |exit: EarlyExit| {
+        let exit = if has_split_list { exit.with_list_hint() } else { exit };
+        if is_plugin { exit.of_plugin() } else { exit }
+    };
     let matches = clap_command().override_help(help::FIRST_SCREEN).try_get_matches_from(arguments);
     let parsed =
         matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| match command_path.as_deref() {
             Some("nicstat") => nicstat::nicstat_error(&error, "stalltop nicstat -h"),
             Some(command) => for_caller(one_line_error(&error, Some(command), &format!("stalltop {command} --help"))),
-            None => one_line_error(&error, None, "stalltop --help"),
+            None => for_caller(one_line_error(&error, None, "stalltop --help")),
         })?;
     let Cli { root, configuration, live, command } = parsed;
     let default_live = Live {
@@ -243,17 +248,19 @@ fn misplaced_operand(word: &str) -> Option<String> {
 /// The definition for completions and manual pages.
 pub fn clap_command() -> clap::Command {
     let program = Cli::command();
-    let is_of_configuration = |option: &&clap::Arg| option.get_help_heading() == Some(CONFIGURATION_HEADING);
-    let hidden: Vec<clap::Arg> = program.get_arguments().filter(is_of_configuration).map(|it| it.clone().hide(true)).collect();
-    // clap gives a command the global options that it does not have.
-    program.mut_subcommands(|command| match WITHOUT_SETTINGS.contains(&command.get_name()) {
-        true => command.args(hidden.clone()),
-        false => command,
-    })
+    let hidden: Vec<clap::Arg> = program.get_arguments().map(|option| option.clone().hide(true)).collect();
+    without_ineffective_options(program, &hidden)
 }
 
-/// Commands that read no configuration: they take its options, as all do, but their help does not have them.
-const WITHOUT_SETTINGS: [&str; 8] = ["info", "cut", "cat", "mark", "mcp", "probe", "completions", "man"];
+/// Hides in the help of each command the options of all commands that change nothing there; it takes them nevertheless.
+fn without_ineffective_options(program: clap::Command, hidden: &[clap::Arg]) -> clap::Command {
+    program.mut_subcommands(|command| {
+        let ids = options_without_effect(command.get_name());
+        let options = hidden.iter().filter(|option| ids.contains(&option.get_id().as_str())).cloned();
+        // clap gives a command the global options that it does not have.
+        without_ineffective_options(command.args(options), hidden)
+    })
+}
 
 /// Shows how much of the idle CPU time is really free, and which threads are blocked, on what, and behind which thread. Without
 /// a command: the live screen, or, if standard output is not a terminal, one summary per second
@@ -270,9 +277,4 @@ struct Cli {
     live: Live,
     #[command(subcommand)]
     command: Option<Command>,
-}
-
-fn parse_timestamp(text: &str) -> Result<TimeSpec, String> {
-    TimeSpec::parse(text)
-        .ok_or_else(|| "a time is 12:03, 12:03:15, RFC 3339, -5m before the end or +90s after the start".to_owned())
 }

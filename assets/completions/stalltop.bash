@@ -1,34 +1,38 @@
-
-_clap_complete_stalltop() {
-    local IFS=$'\013'
-    local _CLAP_COMPLETE_INDEX=${COMP_CWORD}
-    local _CLAP_COMPLETE_COMP_TYPE=${COMP_TYPE}
-    if compopt +o nospace 2> /dev/null; then
-        local _CLAP_COMPLETE_SPACE=false
-    else
-        local _CLAP_COMPLETE_SPACE=true
-    fi
-    local words=("${COMP_WORDS[@]}")
-    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-        words[COMP_CWORD]="$2"
-    fi
-    COMPREPLY=( $( \
-        _CLAP_IFS="$IFS" \
-        _CLAP_COMPLETE_INDEX="$_CLAP_COMPLETE_INDEX" \
-        _CLAP_COMPLETE_COMP_TYPE="$_CLAP_COMPLETE_COMP_TYPE" \
-        _CLAP_COMPLETE_SPACE="$_CLAP_COMPLETE_SPACE" \
-        STALLTOP_COMPLETE="bash" \
-        "stalltop" -- "${words[@]}" \
-    ) )
-    if [[ $? != 0 ]]; then
-        unset COMPREPLY
-    elif [[ $_CLAP_COMPLETE_SPACE == false ]] && [[ "${COMPREPLY-}" =~ [=/:]$ ]]; then
-        compopt -o nospace
-    fi
+# Completions of stalltop for bash. The program prints the words that may stand at the cursor.
+_stalltop() {
+    # Bash also ends a word at = : and @ (COMP_WORDBREAKS): what follows without a blank is the same word for the program.
+    local rest=${COMP_LINE:0:COMP_POINT} words=() word raw i
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        word=${rest#"${rest%%[![:space:]]*}"}
+        raw=${COMP_WORDS[i]}
+        ((i == COMP_CWORD)) && raw=$word
+        if ((i > 0)) && [[ $word == "$rest" ]]; then
+            words[${#words[@]} - 1]+=$raw
+        else
+            words+=("$raw")
+        fi
+        rest=${word:${#raw}}
+    done
+    local typed=${words[${#words[@]} - 1]}
+    words=("${words[@]//[\\\"\']/}")
+    local last=${words[${#words[@]} - 1]} current=${2//[\\\"\']/}
+    [[ $current == [=:@] ]] && current=
+    local candidates=()
+    mapfile -t candidates < <(STALLTOP_COMPLETE=words stalltop -- "${words[@]}" 2>/dev/null)
+    # Readline replaces only what follows the = : or @.
+    local before=${last%"$current"}
+    COMPREPLY=()
+    for word in "${candidates[@]}"; do
+        word=${word#"$before"}
+        if [[ $typed != [\"\']* && $word == *[[:space:]\"\'\\\$\`\&\|\;\<\>\(\)\*\?\!\#]* ]]; then
+            printf -v word %q "$word"
+        fi
+        COMPREPLY+=("$word")
+    done
+    [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=/:@,] ]] && compopt -o nospace
 }
-if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
-    complete -o nospace -o bashdefault -o nosort -F _clap_complete_stalltop stalltop
+if ((BASH_VERSINFO[0] > 4 || BASH_VERSINFO[0] == 4 && BASH_VERSINFO[1] >= 4)); then
+    complete -o bashdefault -o nosort -F _stalltop stalltop
 else
-    complete -o nospace -o bashdefault -F _clap_complete_stalltop stalltop
+    complete -o bashdefault -F _stalltop stalltop
 fi
-

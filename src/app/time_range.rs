@@ -1,7 +1,7 @@
 //! Translates --from, --to, --at and --span into a range of samples of a recording.
 //!
 //! The range begins with the last sample taken at or before the start, so that its first interval contains the start; it ends with
-//! the last sample taken at or before the end.
+//! the last sample taken at or before the end. A mark stands for its time.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,8 +10,9 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::cli::time_range::TimeRange;
+use crate::cli::time_range::{RecordingTime, TIME_FORMS, TimeRange};
 use crate::recording::{Replayer, Timestamp};
+use crate::report::formatting::printable;
 use crate::units::time::in_zone;
 use crate::units::time_spec::TimeSpec;
 
@@ -25,8 +26,8 @@ pub fn between(replayer: &Replayer, range: &TimeRange, file: &Path, zone: &TimeZ
         Failure::new(Exit::Usage, what, coverage(replayer, zone), "give --from and --to within these times")
     };
     let (first, last) = first_and_last(replayer).ok_or_else(outside)?;
-    let at = |time: TimeSpec| time.resolve(first, last, zone).ok_or_else(outside);
-    let (from, to) = (range.from.map(at).transpose()?, range.to.map(at).transpose()?);
+    let at = |time: &RecordingTime| time_spec(time, replayer, file)?.resolve(first, last, zone).ok_or_else(outside);
+    let (from, to) = (range.from.as_ref().map(at).transpose()?, range.to.as_ref().map(at).transpose()?);
     // The clock may have been set back during the recording.
     let (earliest, latest) = (first.min(last), first.max(last));
     let start = from.map_or(0, |from| replayer.index_at_time(from).unwrap_or(0));
@@ -63,16 +64,38 @@ pub fn at(replayer: &Replayer, at: Option<TimeSpec>, span: Option<Duration>, zon
 /// The same for a command that prints the intervals: a time with no interval at or after it is a failure.
 pub fn at_interval(
     replayer: &Replayer,
-    time: Option<TimeSpec>,
+    time: Option<&RecordingTime>,
     span: Option<Duration>,
     file: &Path,
     zone: &TimeZone,
 ) -> Result<Range<usize>, Failure> {
+    let time = time.map(|time| time_spec(time, replayer, file)).transpose()?;
     let samples = at(replayer, time, span, zone).filter(|samples| time.is_none() || samples.len() > 1);
     samples.ok_or_else(|| {
         let what = format!("{} has no intervals at this time", quoted(file));
         Failure::new(Exit::Usage, what, coverage(replayer, zone), "give --at within these times")
     })
+}
+
+/// The time that was typed, or that of the first mark with this text, or else of the first one that begins with it.
+pub fn time_spec(time: &RecordingTime, replayer: &Replayer, file: &Path) -> Result<TimeSpec, Failure> {
+    const MAX_NAMED: usize = 5;
+    let text = match time {
+        RecordingTime::Time(time) => return Ok(*time),
+        RecordingTime::Mark(text) => text,
+    };
+    let marks = replayer.marks();
+    let begins = || marks.iter().find(|mark| mark.text.starts_with(text.as_str()));
+    if let Some(mark) = marks.iter().find(|mark| mark.text == *text).or_else(begins) {
+        return Ok(TimeSpec::Absolute(mark.at.realtime_ns));
+    }
+    let texts: Vec<String> = marks.iter().take(MAX_NAMED).map(|mark| format!("'{}'", printable(&mark.text))).collect();
+    let why = match marks.len() {
+        0 => "it has no marks".to_owned(),
+        many => format!("its marks are {}{}", texts.join(", "), if many > MAX_NAMED { ", …" } else { "" }),
+    };
+    let what = format!("{} has no mark '{}'", quoted(file), printable(text));
+    Err(Failure::new(Exit::Usage, what, why, format!("a time is {TIME_FORMS}")))
 }
 
 /// CLOCK_REALTIME of the first and the last sample.

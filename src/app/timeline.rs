@@ -151,12 +151,13 @@ impl Timeline {
 
     /// A recording, played from `--at`, or else from its beginning; one that is being written from its end.
     pub fn open(options: &cli::Replay, zone: &TimeZone, settings: &Settings) -> Result<Timeline, Failure> {
-        let &cli::Replay { ref file, at, ref range, speed, .. } = options;
+        let &cli::Replay { ref file, ref at, ref range, speed, .. } = options;
         let open = || Replayer::open(file).map_err(recorder::failure);
         let mut replayer = open()?;
         if !replayer.is_growing() {
             replayer.require_sample().map_err(recorder::failure)?;
         }
+        let at = at.as_ref().map(|at| time_range::time_spec(at, &replayer, file)).transpose()?;
         let samples_in_range = time_range::between(&replayer, range, file, zone)?;
         replayer.restrict_to(samples_in_range.clone());
         if replayer.len() < 2 && !replayer.is_growing() {

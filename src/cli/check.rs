@@ -7,18 +7,18 @@ use clap::{Args, ValueEnum};
 
 use super::finding_options::{self, SuggestingParser};
 use super::on_finding::OnFinding;
+use super::time_range::RecordingTime;
 use super::value_parsers;
 use crate::findings::{Kind, Severity, ThresholdSetting};
-use crate::units::time_spec::TimeSpec;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Check {
     /// Evaluate this recording instead of the running machine; - reads it from standard input
     #[arg(conflicts_with_all = ["interval", "save"])]
     pub file: Option<PathBuf>,
-    /// Evaluate the recording from this time on: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start
-    #[arg(long, value_name = "TIME", value_parser = super::parse_timestamp, allow_hyphen_values = true, requires = "file")]
-    pub at: Option<TimeSpec>,
+    /// Evaluate the recording from this time on: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start, or the text of a mark
+    #[arg(long, value_name = "TIME", value_parser = RecordingTime::parse, allow_hyphen_values = true, requires = "file")]
+    pub at: Option<RecordingTime>,
     /// Evaluate the machine for this time [default: 5s, with --watch no limit]; of a recording, this much of its end
     /// [default: all], or with --at this much from there on [default: 5s]; of standard input, this much of its beginning
     #[arg(long = "for", value_name = "TIME", value_parser = value_parsers::positive_duration)]

@@ -26,6 +26,21 @@ pub struct Configuration {
     pub probes: Option<ProbeMode>,
 }
 
+/// The options of all commands that change nothing in a command of this name.
+pub fn options_without_effect(command: &str) -> &'static [&'static str] {
+    match command {
+        // They read no configuration.
+        "info" | "cut" | "cat" | "mark" | "mcp" | "probe" | "completions" | "man" | "set" | "learn" | "forget" => {
+            &["config", "no_config", "nic_speed", "probes"]
+        }
+        // They take no samples of this machine, or of its interfaces alone.
+        "replay" | "demo" | "report" | "compare" | "export" | "fleet" | "nicstat" => &["probes"],
+        "baseline" => &["nic_speed", "probes"],
+        "trace" => &["nic_speed"],
+        _ => &[],
+    }
+}
+
 /// When eBPF programs are attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ProbeMode {

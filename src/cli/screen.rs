@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{time_range, value_parsers};
+use super::time_range::{self, RecordingTime};
+use super::value_parsers;
 use crate::state::GlyphSet;
-use crate::units::time_spec::TimeSpec;
 
 /// Colors and characters.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -57,9 +57,9 @@ pub struct Live {
 pub struct Replay {
     /// The recording or a directory of recordings, `-` for a stream on standard input
     pub file: PathBuf,
-    /// Start at this time: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start
-    #[arg(long, value_name = "TIME", value_parser = super::parse_timestamp, allow_hyphen_values = true)]
-    pub at: Option<TimeSpec>,
+    /// Start at this time: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start, or the text of a mark
+    #[arg(long, value_name = "TIME", value_parser = RecordingTime::parse, allow_hyphen_values = true)]
+    pub at: Option<RecordingTime>,
     #[command(flatten)]
     pub range: time_range::TimeRange,
     /// Playback speed as a multiple of real time

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::time_range::RecordingTime;
 use super::value_parsers;
-use crate::units::time_spec::TimeSpec;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Table {
@@ -23,9 +23,9 @@ pub struct Table {
     /// Read a recording; with INTERVAL, each line covers at least this time, the last one what is left
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub from: Option<PathBuf>,
-    /// Start at this time of the recording: 12:03, RFC 3339, -5m before the end, +90s after the start
-    #[arg(long, value_name = "TIME", value_parser = super::parse_timestamp, allow_hyphen_values = true, requires = "from")]
-    pub at: Option<TimeSpec>,
+    /// Start at this time of the recording: 12:03, RFC 3339, -5m before the end, +90s after the start, or the text of a mark
+    #[arg(long, value_name = "TIME", value_parser = RecordingTime::parse, allow_hyphen_values = true, requires = "from")]
+    pub at: Option<RecordingTime>,
     /// Stop after this time; of a recording without --at, this much of its end
     #[arg(long = "for", value_name = "TIME", value_parser = value_parsers::positive_duration)]
     pub span: Option<Duration>,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use super::time_range::RecordingTime;
 use super::*;
+use crate::units::time_spec::TimeSpec;
 
 fn line(words: &str) -> Result<Invocation, EarlyExit> {
     parse(std::iter::once("stalltop").chain(words.split_whitespace()).map(OsString::from))
@@ -14,12 +16,37 @@ fn the_definition_is_consistent() {
 }
 
 #[test]
-fn a_command_without_settings_takes_their_options_but_does_not_show_them() {
-    for (words, is_shown) in [("help info", false), ("help probe runq", false), ("help check", true)] {
+fn a_command_takes_options_without_effect_but_does_not_show_them() {
+    const ALL: [&str; 3] = ["--no-config", "--nic-speed", "--probes"];
+    for (words, shown) in [
+        ("help info", &[][..]),
+        ("help probe runq", &[]),
+        ("help baseline set", &[]),
+        ("help baseline show", &["--no-config"]),
+        ("help report", &["--no-config", "--nic-speed"]),
+        ("help compare", &["--no-config", "--nic-speed"]),
+        ("help trace", &["--no-config", "--probes"]),
+        ("help check", &ALL),
+        ("help options", &ALL),
+    ] {
         let Err(EarlyExit::HelpOrVersion(text)) = line(words) else { panic!("{words}") };
-        assert_eq!(text.contains("--no-config"), is_shown, "{words}: {text}");
+        let found: Vec<&str> = ALL.into_iter().filter(|option| text.contains(option)).collect();
+        assert_eq!(found, shown, "{words}: {text}");
     }
     assert!(line("info --no-config x.stalltop").is_ok_and(|line| line.configuration.no_config));
+    for words in ["report --probes off x -o y", "--probes off compare x y", "baseline set --probes off vda read 1ms"] {
+        assert!(line(words).is_ok_and(|line| line.configuration.probes == Some(ProbeMode::Off)), "{words}");
+    }
+}
+
+#[test]
+fn a_time_is_also_the_text_of_a_mark() {
+    let at = |text: &str| RecordingTime::parse(text);
+    assert_eq!(at("12:03"), Ok(RecordingTime::Time(TimeSpec::TimeOfDay(43_380))));
+    assert_eq!(at("deploy 42"), Ok(RecordingTime::Mark("deploy 42".to_owned())));
+    for wrong in ["", "25:61", "-5min", "+x", "12.03"] {
+        assert!(at(wrong).is_err_and(|why| why.ends_with("or the text of a mark")), "{wrong}");
+    }
 }
 
 #[test]
@@ -34,6 +61,10 @@ fn clap_messages_become_one_line() {
         ("demo x", ": they are 1 to 7, and 'stalltop demo --list' has their titles: try 'stalltop demo --help'"),
         ("table disc", ": did you mean 'disk'?: try 'stalltop table --help'"),
         ("check --for -5s", "unexpected argument '-5' found: times and counts are not negative: try 'stalltop check --help'"),
+        (
+            "table disk --columns r_await, w_await",
+            "such as 500ms or 10m: a list has no blanks after its commas: try 'stalltop table --help'",
+        ),
         ("cat", "not provided: --output <FILE>, <FILES> <FILES>...: try 'stalltop cat --help'"),
         ("baseline set vda", "not provided: <OPERATION>, <VALUE>: try 'stalltop baseline set --help'"),
         ("check --rotate 1d", "'--rotate' found: it is an option of 'stalltop record': try 'stalltop check --help'"),
@@ -90,7 +121,7 @@ fn commands_take_their_options() {
     let Ok(Invocation { command: Command::Replay(replay), .. }) = line("replay x.stalltop --at -5m --speed 10") else {
         panic!()
     };
-    assert_eq!((replay.at, replay.speed), (Some(TimeSpec::BeforeEnd(300.0)), 10.0));
+    assert_eq!((replay.at, replay.speed), (Some(RecordingTime::Time(TimeSpec::BeforeEnd(300.0))), 10.0));
     let Ok(Invocation { command: Command::Record(record), .. }) = line("record - --for 10m --max-size 1G --redact") else {
         panic!()
     };
@@ -129,7 +160,7 @@ fn wrong_usage_is_one_line_with_a_remedy() {
         "-i x",
         "record --for 0s",
         "replay",
-        "replay x --at noon",
+        "replay x --at 25:61",
         "nonsense",
         "check x -i 1s",
         "-i 5s record",

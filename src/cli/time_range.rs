@@ -1,4 +1,4 @@
-//! The options `--from` and `--to`, and those of `cut` and `cat`.
+//! The times of options such as `--at`, the options `--from` and `--to`, and those of `cut` and `cat`.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,41 @@ use clap::Args;
 
 use crate::units::time_spec::TimeSpec;
 
+/// A time in a recording.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RecordingTime {
+    Time(TimeSpec),
+    /// That of a mark: its text, or the beginning of it
+    Mark(String),
+}
+
+pub const TIME_FORMS: &str = "12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start, or the text of a mark";
+
+impl RecordingTime {
+    /// What is no time and has a letter is the text of a mark.
+    pub(super) fn parse(text: &str) -> Result<RecordingTime, String> {
+        match TimeSpec::parse(text) {
+            Some(time) => Ok(RecordingTime::Time(time)),
+            None if RecordingTime::is_mark(text) => Ok(RecordingTime::Mark(text.to_owned())),
+            None => Err(format!("a time is {TIME_FORMS}")),
+        }
+    }
+
+    /// Whether a text is taken for that of a mark.
+    pub fn is_mark(text: &str) -> bool {
+        !text.starts_with(['-', '+']) && text.contains(char::is_alphabetic) && TimeSpec::parse(text).is_none()
+    }
+}
+
 /// A part of a recording.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct TimeRange {
-    /// Start of the part: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start
-    #[arg(long, value_name = "TIME", value_parser = super::parse_timestamp, allow_hyphen_values = true)]
-    pub from: Option<TimeSpec>,
+    /// Start of the part: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start, or the text of a mark
+    #[arg(long, value_name = "TIME", value_parser = RecordingTime::parse, allow_hyphen_values = true)]
+    pub from: Option<RecordingTime>,
     /// End of the part, in the same forms
-    #[arg(long, value_name = "TIME", value_parser = super::parse_timestamp, allow_hyphen_values = true)]
-    pub to: Option<TimeSpec>,
+    #[arg(long, value_name = "TIME", value_parser = RecordingTime::parse, allow_hyphen_values = true)]
+    pub to: Option<RecordingTime>,
 }
 
 impl TimeRange {
@@ -28,6 +54,7 @@ impl TimeRange {
 fn parse_output_file(text: &str) -> Result<PathBuf, String> {
     match text {
         "-" => Err("a recording is copied to a file, not to standard output".into()),
+        "" => Err("it is the name of a new file".into()),
         file => Ok(file.into()),
     }
 }

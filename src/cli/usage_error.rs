@@ -23,6 +23,17 @@ pub enum EarlyExit {
 }
 
 impl EarlyExit {
+    /// The same where a list was probably typed with a blank after a comma.
+    pub(super) fn with_list_hint(self) -> EarlyExit {
+        match self {
+            EarlyExit::UsageError(line) => {
+                let (what, remedy) = line.rsplit_once(": try ").unwrap_or((&line, ""));
+                EarlyExit::UsageError(format!("{what}: a list has no blanks after its commas: try {remedy}"))
+            }
+            other => other,
+        }
+    }
+
     /// The same for a command whose exit code a monitoring system reads.
     pub(super) fn of_plugin(self) -> EarlyExit {
         match self {
@@ -30,6 +41,12 @@ impl EarlyExit {
             other => other,
         }
     }
+}
+
+/// Whether a word ends with a comma, and another one follows: `--columns r/s, w/s`.
+pub(super) fn has_split_list(arguments: &[OsString]) -> bool {
+    let ends_in_comma = |word: &OsString| word.as_encoded_bytes().ends_with(b",");
+    arguments.iter().rev().skip(1).take_while(|word| *word != "--").any(ends_in_comma)
 }
 
 /// The command that the arguments name, such as `baseline set`: the help of this command is the remedy.
@@ -61,7 +78,7 @@ pub(super) fn one_line_error(error: &clap::Error, command: Option<&str>, help: &
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             return EarlyExit::MissingCommand(error.render().to_string());
         }
-        ErrorKind::MissingRequiredArgument if command == Some("table") => {
+        ErrorKind::MissingRequiredArgument if command == Some("table") && is_missing(error, "<WHAT>") => {
             let tables = TABLE_NAMES.join(", ");
             let what = format!("which table? There are {tables}: for example 'stalltop table disk 1'");
             return EarlyExit::UsageError(format!("{what}: try '{help}'"));
@@ -108,6 +125,15 @@ pub(super) fn one_line_error(error: &clap::Error, command: Option<&str>, help: &
         None => meant_table(error).map(|table| format!(": did you mean '{table}'?")).or(similar),
     };
     EarlyExit::UsageError(format!("{what}{}: try '{help}'", suggestion.unwrap_or_default()))
+}
+
+/// Whether this argument is among those that are missing.
+fn is_missing(error: &clap::Error, argument: &str) -> bool {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(missing)) => missing.iter().any(|name| name == argument),
+        Some(ContextValue::String(missing)) => missing == argument,
+        _ => false,
+    }
 }
 
 /// The option that the command does not have, such as `--rotate` or `-x`.

@@ -14,6 +14,7 @@ mod armed;
 mod cast;
 mod check;
 mod cli;
+mod completions;
 mod configuration;
 mod docs;
 mod doctor;

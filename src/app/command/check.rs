@@ -325,8 +325,8 @@ fn from_recording(file: &Path, settings: &Settings, check: &Check, each: OnEvalu
     if !check.watch {
         recording = recording.with_progress();
     }
-    let span = check.span.or(check.at.map(|_| DEFAULT_SPAN));
-    let samples = time_range::at_interval(recording.replayer(), check.at, span, file, &TimeZone::system())?;
+    let span = check.span.or(check.at.as_ref().map(|_| DEFAULT_SPAN));
+    let samples = time_range::at_interval(recording.replayer(), check.at.as_ref(), span, file, &TimeZone::system())?;
     let mut reason = EndReason::Completed;
     while let Some(evaluation) = recording.next_in(&samples) {
         if each(&evaluation)? == ReaderState::Closed {

@@ -82,6 +82,11 @@ const RECORDINGS: [Bundled; RECORDING_COUNT as usize] = [
     },
 ];
 
+/// The numbers and titles of the recordings.
+pub fn titles() -> impl Iterator<Item = (usize, &'static str)> {
+    RECORDINGS.iter().enumerate().map(|(index, bundled)| (index + 1, bundled.title))
+}
+
 /// Plays the recordings, or prints what they are where there is no terminal.
 pub fn demo(configuration: &cli::Configuration, options: &cli::Demo) -> Result<Exit, Failure> {
     let wanted = |place: usize| options.number.is_none_or(|number| usize::from(number) == place + 1);

@@ -217,7 +217,7 @@ fn live(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutpu
 /// Evaluates the recording from its beginning, so that baselines are as they were at that time.
 fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
     let mut recording = EvaluatedRecording::open(file, settings)?.for_tables(&[lines.selection.table()]);
-    let samples = time_range::at_interval(recording.replayer(), options.at, options.span, file, &lines.zone)?;
+    let samples = time_range::at_interval(recording.replayer(), options.at.as_ref(), options.span, file, &lines.zone)?;
     let mut step = RunAccumulator::default();
     let mut since_boot = options.since_boot;
     let mut go_on = true;

@@ -87,7 +87,7 @@ impl ReplayControl {
         appearance: &cli::Appearance,
     ) -> Result<Timeline, String> {
         let file = self.files.path(name).ok_or_else(|| format!("{name} has no recording"))?.to_owned();
-        let at = TimeSpec::parse(&rfc3339(realtime_ns));
+        let at = TimeSpec::parse(&rfc3339(realtime_ns)).map(cli::time_range::RecordingTime::Time);
         let range = cli::time_range::TimeRange::default();
         let options = cli::Replay { file, at, range, speed: 1.0, appearance: appearance.clone() };
         Timeline::open(&options, &TimeZone::system(), settings).map_err(|failure| failure.to_string())
