@@ -50,6 +50,11 @@ pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Resu
     let (settings, notices) = Settings::load(&Root::host(), configuration)?;
     let name = options.file.file_name().unwrap_or(options.file.as_os_str()).to_string_lossy().into_owned();
     let (mut timeline, source, interval) = if options.file == Path::new("-") {
+        if options.at.is_some() || !options.range.is_unbounded() {
+            let why = "a stream is shown as it arrives";
+            let what = "cannot use --at, --from and --to with standard input";
+            return Err(Failure::new(Exit::Usage, what, why, "save it to a file, and replay that"));
+        }
         let stream = RecordingStream::open_stdin(STREAM)?;
         let (meta, baselines) = (stream.meta.clone(), stream.baselines());
         let (host, interval) = (Arc::new(meta.host.clone()), meta.interval);

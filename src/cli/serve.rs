@@ -14,7 +14,7 @@ pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Serve {
     /// Address and port: 127.0.0.1:9709, [::1]:9709. Any but a loopback address needs --allow-remote
-    #[arg(long, value_name = "ADDR", default_value_t = DEFAULT_ADDRESS)]
+    #[arg(long, value_name = "ADDR", default_value_t = DEFAULT_ADDRESS, value_parser = parse_address)]
     pub listen: SocketAddr,
     /// Answer other machines too; without --web-config unencrypted and without a password. Metrics have names of processes,
     /// devices and cgroups
@@ -33,4 +33,13 @@ pub struct Serve {
     /// Time between samples: 100ms to 1h
     #[arg(short, long, default_value = "1s", value_parser = value_parsers::interval)]
     pub interval: Duration,
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
+    let meant = match (text.rsplit_once(':').map_or("", |(host, _)| host), port) {
+        ("" | "localhost", Some(port)) => format!(": did you mean '127.0.0.1:{port}'?"),
+        _ => String::new(),
+    };
+    text.parse().map_err(|_| format!("it is an IP address and a port, such as 127.0.0.1:9709 or [::1]:9709{meant}"))
 }

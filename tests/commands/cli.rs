@@ -118,6 +118,39 @@ fn a_misspelt_word_is_answered_with_the_right_one() {
     }
 }
 
+/// What was meant where that can be known, and what to give where it cannot.
+#[test]
+fn a_wrong_value_is_answered_with_what_is_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = recording(directory.path());
+    let (file, folder) = (file.as_str(), directory.path().join("folder"));
+    fs::create_dir_all(folder.join("of-no-host")).unwrap();
+    let folder = folder.to_str().unwrap();
+    let below = format!("{file}/x");
+    for (arguments, code, expected) in [
+        (&["table", "cpu", "--at", "noon"][..], 2, "not provided: --from <FILE>: try 'stalltop table --help'"),
+        (&["trace", "zzz"], 2, "a pid is a whole number of 1 or more: try"),
+        (&["serve", "--listen", "localhost:9"], 2, "such as 127.0.0.1:9709 or [::1]:9709: did you mean '127.0.0.1:9'?: try"),
+        (&["serve", "--listen", "here"], 2, "it is an IP address and a port, such as 127.0.0.1:9709 or [::1]:9709: try"),
+        (
+            &["compare", file, file, "--disk", "no-disk"],
+            2,
+            "cannot count the requests of 'no-disk': no recording has such a disk: there are ",
+        ),
+        (&["report", file, "-o", "-", "--from", "noon"], 2, "has no mark 'noon': it has no marks: a time is 12:03, "),
+        (&["fleet", "--hosts", file, "--once"], 3, "it is no text: give a file with one host a line"),
+        (&["fleet", "--replay", folder], 4, "the directory has no recordings: give a directory that fleet --record"),
+        (&["info", &below], 1, "Not a directory: give the name of a recording"),
+        (&["export", file, "-o", &format!("{below}.csv")], 5, "Not a directory: give an existing directory"),
+        (&["cat", file, file, "-o", ""], 2, "it is the name of a new file"),
+        (&["table", "cpu", "--name", "x"], 2, "the rows of 'cpu' have no names: those of "),
+    ] {
+        let (actual, stdout, stderr) = run(arguments);
+        assert_eq!((actual, stdout.as_str()), (code, ""), "{arguments:?}: {stderr}");
+        assert!(is_one_line(&stderr) && stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+}
+
 #[test]
 fn a_command_that_reads_files_only_says_so_of_a_stream() {
     for arguments in [&["info", "-"][..], &["export", "-", "-o", "-", "--format", "csv"], &["table", "cpu", "--from", "-"]] {

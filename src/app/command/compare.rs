@@ -1,5 +1,6 @@
 //! `compare`: compares recordings with a base recording.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::app::config::Settings;
@@ -11,16 +12,19 @@ use crate::cli::compare::Compare;
 use crate::findings::Evaluation;
 use crate::kernel::Root;
 use crate::report::comparison::{self, ComparedRecording, Comparison, RecordingFigures};
+use crate::report::formatting::printable;
 use crate::sample::Instant;
+use crate::units::similar::did_you_mean;
 
 pub fn compare(configuration: &Configuration, compare: &Compare) -> Result<Exit, Failure> {
     let settings = Settings::load_and_warn(&Root::host(), configuration)?;
     let files: Vec<&Path> = std::iter::once(&compare.base).chain(&compare.new).map(AsRef::as_ref).collect();
     let counted = operation_counts(compare, &files)?;
-    let mut sides = Vec::new();
+    let (mut sides, mut disks) = (Vec::new(), BTreeSet::new());
     for (file, operations) in files.iter().zip(counted) {
-        sides.push(load_side(file, operations, compare, &settings)?);
+        sides.push(load_side(file, operations, compare, &settings, &mut disks)?);
     }
+    check_disks(compare, &disks)?;
     let comparison = Comparison::new(sides);
     match compare.json {
         true => stdio::print(&comparison::json(&comparison)),
@@ -34,6 +38,7 @@ fn load_side(
     operations: Option<f64>,
     compare: &Compare,
     settings: &Settings,
+    disks: &mut BTreeSet<String>,
 ) -> Result<ComparedRecording, Failure> {
     let mut recorded = EvaluatedRecording::open(file, settings)?.with_progress();
     let marked = if operations.is_none() { operations_between_marks(&recorded) } else { None };
@@ -46,6 +51,10 @@ fn load_side(
     let mut figures = RecordingFigures::new(compare.disks.clone(), sample_count(&recorded, marked));
     for evaluation in recorded.by_ref().filter(within) {
         figures.add(&evaluation);
+        if !compare.disks.is_empty() {
+            let devices = evaluation.interval.newer.disks.as_deref().unwrap_or_default().iter();
+            disks.extend(devices.map(|device| String::from_utf8_lossy(device.name.as_bytes()).into_owned()));
+        }
     }
     recorded.warn_of_damage();
     if figures.window.is_empty() {
@@ -56,6 +65,15 @@ fn load_side(
     let counted = operations.or(marked.map(|(.., operations)| operations));
     let work = counted.map(|operations| figures.totals_for_operations(operations)).or_else(|| figures.counted_operations());
     Ok(ComparedRecording { name: file_label(file), figures, operation_totals: work })
+}
+
+/// Fails for a device of `--disk` that none of the recordings has. `disks`: those that they have.
+fn check_disks(compare: &Compare, disks: &BTreeSet<String>) -> Result<(), Failure> {
+    let Some(unknown) = compare.disks.iter().find(|name| !disks.contains(*name)) else { return Ok(()) };
+    let what = format!("cannot count the requests of '{}'", printable(unknown));
+    let why = format!("no recording has such a disk{}", did_you_mean(unknown, disks.iter().map(String::as_str)));
+    let names: Vec<String> = disks.iter().map(|name| printable(name)).collect();
+    Err(Failure::new(Exit::Usage, what, why, format!("there are {}", names.join(", "))))
 }
 
 /// The counts of `--ops`, for each file in its order.

@@ -91,7 +91,7 @@ fn already_exists(path: &Path) -> Failure {
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     let (exit, remedy) = match error.kind() {
         io::ErrorKind::PermissionDenied => (Exit::Refused, "give a directory that this user may write to"),
-        io::ErrorKind::NotFound => (Exit::CannotWrite, "give an existing directory"),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => (Exit::CannotWrite, "give an existing directory"),
         io::ErrorKind::StorageFull => (Exit::CannotWrite, "no file was created: free space, or give another directory"),
         _ => (Exit::CannotWrite, ""),
     };

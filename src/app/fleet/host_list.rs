@@ -38,7 +38,14 @@ pub fn hosts(options: &cli::Fleet) -> Result<Vec<String>, Failure> {
 }
 
 fn read_file(path: &Path) -> Result<String, Failure> {
-    let failed = |error: io::Error| Failure::new(Exit::Failed, format!("cannot read the hosts of {}", quoted(path)), error, "");
+    let failed = |error: io::Error| {
+        let why = match error.kind() {
+            io::ErrorKind::InvalidData => "it is no text".to_owned(),
+            _ => error.to_string(),
+        };
+        let remedy = "give a file with one host a line, or - for standard input; for recordings --replay DIR";
+        Failure::new(Exit::Failed, format!("cannot read the hosts of {}", quoted(path)), why, remedy)
+    };
     let mut text = String::new();
     let read = match path == Path::new("-") {
         true => io::stdin().take(MAX_FILE_BYTES).read_to_string(&mut text),

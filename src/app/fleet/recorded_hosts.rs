@@ -26,12 +26,19 @@ impl RecordedHosts {
     /// Those that lie in a directory.
     pub fn find(directory: &Path) -> Result<RecordedHosts, Failure> {
         let what = || format!("cannot replay {}", quoted(directory));
-        let entries = fs::read_dir(directory).map_err(|error| {
-            Failure::new(Exit::Failed, what(), error, "give a directory that fleet --record or the key w has written")
-        })?;
-        let is_recording = |path: &PathBuf| path.is_dir() || path.extension().is_some_and(|extension| extension == "stalltop");
+        let entries = fs::read_dir(directory).map_err(|error| Failure::new(Exit::Failed, what(), error, REMEDY))?;
+        const REMEDY: &str = "give a directory that fleet --record or the key w has written";
+        let is_file = |path: &Path| path.extension().is_some_and(|extension| extension == "stalltop");
+        let is_recording = |path: &PathBuf| path.is_dir() || is_file(path);
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_recording).collect();
         paths.sort();
+        // One directory without recordings says so in its row; where none has any, it is another directory that was meant.
+        let has_segments = |path: &Path| {
+            fs::read_dir(path).is_ok_and(|mut files| files.any(|file| file.is_ok_and(|file| is_file(&file.path()))))
+        };
+        if !paths.iter().any(|path| is_file(path) || has_segments(path)) {
+            return Err(Failure::new(Exit::NotRecording, what(), "the directory has no recordings", REMEDY));
+        }
         let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let host = |stem: &str| recorder::host_of_recording(stem).unwrap_or(stem).to_owned();
         let stems: Vec<String> = paths.iter().map(|path| stem(path)).collect();
@@ -39,9 +46,6 @@ impl RecordedHosts {
         let is_ambiguous = |name: &str| stems.iter().filter(|stem| host(stem) == name).count() > 1;
         let name = |stem: &str| Some(host(stem)).filter(|name| !is_ambiguous(name)).unwrap_or_else(|| stem.to_owned());
         let hosts: BTreeMap<String, PathBuf> = stems.iter().map(|stem| name(stem)).zip(paths).collect();
-        if hosts.is_empty() {
-            return Err(Failure::new(Exit::NotRecording, what(), "the directory has no recordings", ""));
-        }
         Ok(RecordedHosts(hosts))
     }
 

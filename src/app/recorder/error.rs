@@ -47,7 +47,7 @@ pub fn failure(error: RecordingError) -> Failure {
         RecordingError::Read { source, .. } if source.raw_os_error() == Some(libc::EMFILE) => {
             "allow more open files (ulimit -n), or cut and cat some of them first"
         }
-        RecordingError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => RECORD_HINT,
+        RecordingError::Read { source, .. } if is_no_path(source) => RECORD_HINT,
         RecordingError::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             "read it as its owner, or as root"
         }
@@ -57,11 +57,16 @@ pub fn failure(error: RecordingError) -> Failure {
         }
         | RecordingError::NoSegments { .. } => RECORD_HINT,
         RecordingError::MultipleBoots { .. } => "select one boot: stalltop cut --from --to",
-        RecordingError::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => "give an existing directory",
+        RecordingError::Write { source, .. } if is_no_path(source) => "give an existing directory",
         RecordingError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
             "free space, or give another directory"
         }
         _ => "",
     };
     Failure::new(exit, error.to_string(), "", remedy)
+}
+
+/// There is no such file, or a part of its path is no directory.
+fn is_no_path(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -2,7 +2,7 @@
 
 use regex_lite::Regex;
 
-use crate::figures::{Cell, ColumnDefinition, FigureInput, Table, Unit};
+use crate::figures::{Cell, ColumnDefinition, FigureInput, TABLES, Table, Unit};
 use crate::units::{SmallSort, similar::did_you_mean};
 
 /// The columns and rows of a table that are shown.
@@ -62,7 +62,9 @@ impl ResolvedSelection {
                 resolved.name_cells.extend(cell);
             }
             if resolved.name_cells.is_empty() {
-                return Err(format!("the rows of '{}' have no names", table.name()));
+                let named = TABLES.iter().filter(|table| table.key_columns().iter().any(|column| column.unit == Unit::Name));
+                let named: Vec<&str> = named.map(|table| table.name()).collect();
+                return Err(format!("the rows of '{}' have no names: those of {} have", table.name(), named.join(", ")));
             }
         }
         let sort = match (&resolved.selection.sort, resolved.selection.top) {
