@@ -39,7 +39,7 @@ def main():
     homes = {name: home(place / name) for name in ("root", "nobody", "recording")}
     shutil.chown(homes["nobody"], int(NOBODY), int(NOBODY))
     os.environ["PERF_HOME"] = str(homes["root"])
-    import json, measure, parts
+    import json, measure, parts, stuck
     from populate import Load
 
     others = json.loads((HARNESS / "peers.json").read_text())
@@ -67,6 +67,7 @@ def main():
         with Load(2000, 0, 100):
             plain, recording = [measure.run("", specs[spec], SIZE, TAKE, WARM, False) for spec in ("root", "recording")]
             print(f"\n2,000 processes, 100 busy: {value(plain, 'cpu_ms')} ms, {value(recording, 'cpu_ms')} ms with a recording.")
+        print("\n" + stuck.table(stuck.stuck(binary, stuck.compile_load(place), 3)))
         print("\nBy part, CPU ms per second, with a recording running (benches/cost/parts.py):\n")
         tables = []
         for _, processes, threads, busy, *_ in LOADS:

@@ -1,11 +1,12 @@
 //! Deadlocks of futex locks and of locks inside the kernel: threads each of which holds a lock and waits for the lock of the next, by
-//! the owner fields of the locks; and locks whose holder has ended.
+//! the owner fields of the locks; and locks whose holder has ended. A cycle in which a thread waits with a timeout is none.
 //! docs/metrics.md, "Lock holders".
 
 use rustc_hash::FxHashMap;
 
 use super::blocked_threads::BlockedThread;
 use super::holder_activity::HolderActivity;
+pub use super::lock_graph::CycleKind;
 use super::lock_graph::{LockGraph, LockId, Owner};
 use crate::ids::{GroupId, TaskId};
 use crate::sample::task::TaskState;
@@ -26,6 +27,8 @@ pub struct Deadlock {
     pub process: Name,
     /// Mean number of other threads that wait for one of the locks
     pub others: f64,
+    /// Whether it ends by itself
+    pub kind: CycleKind,
 }
 
 impl Deadlock {
@@ -40,8 +43,8 @@ impl Deadlock {
 /// locks in turn is seen so for a moment. docs/metrics.md, "Fixed thresholds".
 const MIN_SEEN_SHARE: f64 = 0.8;
 
-/// The deadlocks of an interval, in the order of pids.
-pub fn deadlocks(graph: &LockGraph, newer: &Sample) -> Vec<Deadlock> {
+/// The cycles of an interval, deadlocks and others, in the order of pids.
+pub fn lock_cycles(graph: &LockGraph, newer: &Sample) -> Vec<Deadlock> {
     let edges = edges(graph);
     let mut seen: Vec<TaskId> = Vec::new();
     let mut found: Vec<Deadlock> = ended_holders(graph).filter_map(|owner| deadlock(graph, newer, &[owner])).collect();
@@ -62,7 +65,8 @@ fn deadlock(graph: &LockGraph, newer: &Sample, owners: &[&Owner]) -> Option<Dead
     let first = owners.first()?;
     let has_ended = first.activity == HolderActivity::Ended;
     let is_of_these = |owner: &&Owner| owners.iter().any(|one| one.lock == owner.lock);
-    let waiters: f64 = graph.owners.iter().filter(is_of_these).map(|owner| owner.waiters).sum();
+    let count = |owner: &Owner| if has_ended { owner.untimed_waiters } else { owner.waiters };
+    let waiters: f64 = graph.owners.iter().filter(is_of_these).map(count).sum();
     let name = newer.tasks.as_ref().ok().and_then(|tasks| Some(tasks.process(first.thread.wait.task.pid)?.comm.clone()));
     Some(Deadlock {
         group: newer.waits.groups.get(usize::from(first.group))?.clone(),
@@ -70,15 +74,17 @@ fn deadlock(graph: &LockGraph, newer: &Sample, owners: &[&Owner]) -> Option<Dead
         known_by: owners.iter().map(|owner| owner.field).collect(),
         process: name.unwrap_or_default(),
         others: (waiters - if has_ended { 0.0 } else { owners.len() as f64 }).max(0.0),
+        kind: if owners.iter().any(|owner| owner.has_timeout) { CycleKind::Timed } else { CycleKind::Deadlock },
     })
 }
 
-/// Holders of futex locks that have ended.
+/// Holders of futex locks that have ended, for which threads wait without a timeout.
 fn ended_holders(graph: &LockGraph) -> impl Iterator<Item = &Owner> {
     let is_ended = |owner: &&Owner| {
         owner.activity == HolderActivity::Ended
             && !owner.field.is_of_kernel()
             && is_named(owner)
+            && owner.untimed_waiters > 0.0
             && reaches_threshold(owner.seen_share, MIN_SEEN_SHARE)
     };
     graph.owners.iter().filter(is_ended)
@@ -141,6 +147,7 @@ mod tests {
             waiters: 12 * u32::from(SUB_SAMPLES),
             owner: BlockedWait { seen_count, ..holder },
             kernel_lock: None,
+            timed_waiters: 0,
         }
     }
 
@@ -164,8 +171,9 @@ mod tests {
         });
         let newer = newer.build();
         let tids = |deadlock: &Deadlock| deadlock.threads.iter().map(|thread| thread.wait.task.tid).collect::<Vec<_>>();
-        let all = deadlocks(&LockGraph::new(&synthetic::host(), &newer), &newer);
-        all.iter().map(|deadlock| (tids(deadlock), deadlock.has_ended(), deadlock.others)).collect()
+        let all = lock_cycles(&LockGraph::new(&synthetic::host(), &newer), &newer);
+        let deadlocks = all.iter().filter(|cycle| cycle.kind == CycleKind::Deadlock);
+        deadlocks.map(|deadlock| (tids(deadlock), deadlock.has_ended(), deadlock.others)).collect()
     }
 
     #[test]
@@ -175,6 +183,22 @@ mod tests {
         let seldom = vec![row(A, behind(701, B), SUB_SAMPLES), row(B, behind(702, A), 5)];
         assert_eq!(found(seldom), [], "taken in turn");
         assert_eq!(found(vec![row(A, behind(701, B), SUB_SAMPLES)]), [], "the holder of the other one is not known");
+    }
+
+    #[test]
+    fn a_cycle_in_which_one_thread_waits_with_a_timeout_is_no_deadlock() {
+        let timed = |holder: BlockedWait| BlockedWait { has_timeout: true, ..holder };
+        let one = vec![row(A, timed(behind(701, B)), SUB_SAMPLES), row(B, behind(702, A), SUB_SAMPLES)];
+        assert_eq!(found(one), []);
+        assert_eq!(found(vec![row(A, timed(behind(701, A)), SUB_SAMPLES)]), [], "its own lock");
+        assert_eq!(found(vec![row(A, behind(701, A), SUB_SAMPLES)]), [(vec![701], false, 11.0)]);
+    }
+
+    #[test]
+    fn threads_that_wait_with_a_timeout_proceed_although_the_holder_has_ended() {
+        let waiters = |timed_waiters| LockOwner { timed_waiters, ..row(A, ended(701), SUB_SAMPLES) };
+        assert_eq!(found(vec![waiters(120)]), []);
+        assert_eq!(found(vec![waiters(100)]), [(vec![701], true, 2.0)]);
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub enum HolderActivity {
     Lock,
     /// Asleep for a lock of a deadlock
     Deadlock,
+    /// Asleep for a lock of a cycle in which a thread waits with a timeout
+    TimedCycle,
     /// Asleep until there is room in a pipe, which its reader does not read
     FullPipe,
     /// Asleep until there is room in the send buffer of a socket, whose other end does not read

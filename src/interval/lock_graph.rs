@@ -38,6 +38,10 @@ pub struct Owner {
     pub thread: BlockedThread,
     /// The lock for which it waits itself
     pub wanted: Option<LockId>,
+    /// It waits for that lock with a timeout.
+    pub has_timeout: bool,
+    /// Part of `waiters`: without a timeout
+    pub untimed_waiters: f64,
 }
 
 impl Owner {
@@ -55,6 +59,8 @@ impl Owner {
             waiters: f64::from(row.waiters) / sub_samples,
             seen_share: f64::from(row.owner.seen_count) / sub_samples,
             activity: awaited.owner_activity(&thread, call),
+            has_timeout: thread.wait.has_timeout && wanted.is_some(),
+            untimed_waiters: f64::from(row.waiters.saturating_sub(row.timed_waiters)) / sub_samples,
             thread,
             wanted: wanted.or(row.kernel_lock.map(LockId::Kernel)),
         }
@@ -63,11 +69,14 @@ impl Owner {
     fn of_kernel_lock(host: &Host, waits: &Waits, awaited: &Awaited, row: &KernelLockOwner) -> Owner {
         let thread = BlockedThread::new(host.machine.as_bytes(), &row.owner);
         let readings = f64::from(waits.kernel_lock_readings.max(1));
+        let waiters = f64::from(row.waiters) / readings;
         Owner {
             lock: LockId::Kernel(row.lock),
             field: row.field,
             group: row.group,
-            waiters: f64::from(row.waiters) / readings,
+            waiters,
+            untimed_waiters: waiters,
+            has_timeout: false,
             seen_share: f64::from(row.owner.seen_count) / readings,
             activity: awaited.owner_activity(&thread, None),
             thread,
@@ -136,6 +145,15 @@ pub struct ChainedThread<'a> {
     wanted: Option<LockId>,
 }
 
+/// Threads each of which waits for a lock of the next one, and the last for one of the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CycleKind {
+    /// None of them ever proceeds.
+    Deadlock,
+    /// One of them waits with a timeout: then the others proceed.
+    Timed,
+}
+
 impl<'a> ChainedThread<'a> {
     fn of_lock(owner: &'a Owner) -> ChainedThread<'a> {
         let Owner { thread, activity, field, lock, wanted, .. } = owner;
@@ -155,8 +173,8 @@ impl<'a> ChainedThread<'a> {
 pub enum ChainEnd<'a> {
     /// To a thread that waits neither for such a lock nor for a process: the threads after the first holder, up to it
     Holder(Vec<ChainedThread<'a>>),
-    /// To a thread of a deadlock
-    Deadlock,
+    /// To a thread of a cycle
+    Cycle(CycleKind),
     /// To a lock whose holder is not known, over too many threads, or back to a thread of the chain, which then took its locks one after
     /// the other
     Unknown,
@@ -183,8 +201,8 @@ impl LockGraph {
     }
 
     /// Follows the locks from a holder to the holder of the lock for which it waits, or to the process for which it waits, and so on.
-    /// `deadlocked`: threads of deadlocks.
-    pub fn chain_end<'a>(&'a self, first: &'a Owner, deadlocked: &[TaskId]) -> ChainEnd<'a> {
+    /// `in_cycles`: threads of cycles.
+    pub fn chain_end<'a>(&'a self, first: &'a Owner, in_cycles: &[(TaskId, CycleKind)]) -> ChainEnd<'a> {
         let (mut last, mut path) = (ChainedThread::of_lock(first), Vec::new());
         for _ in 0..MAX_CHAIN {
             let next = match last.wanted {
@@ -199,8 +217,8 @@ impl LockGraph {
                 let is_peer = matches!(last.step, ChainStep::Peer { .. });
                 return if is_peer { ChainEnd::Holder(path) } else { ChainEnd::Unknown };
             };
-            if deadlocked.contains(&next.thread.wait.task) {
-                return ChainEnd::Deadlock;
+            if let Some(&(_, kind)) = in_cycles.iter().find(|(task, _)| *task == next.thread.wait.task) {
+                return ChainEnd::Cycle(kind);
             }
             last = next;
             path.push(next);

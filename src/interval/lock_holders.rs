@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::blocked_threads::BlockedThread;
 use super::deadlocks::Deadlock;
 pub use super::holder_activity::HolderActivity;
-use super::lock_graph::{ChainEnd, ChainedThread, LockGraph, Owner};
+use super::lock_graph::{ChainEnd, ChainedThread, CycleKind, LockGraph, Owner};
 pub use super::lock_graph::{ChainStep, is_believed};
 use super::wait_counts::WaitCounts;
 use crate::ids::TaskId;
@@ -79,31 +79,31 @@ impl LockHolder {
 const MIN_STORAGE_SHARE: f64 = 0.5;
 
 /// Holders of futex locks: one entry a group whose lock holders do something else than wait for an event; sorted by group.
-pub fn futex_lock_holders(graph: &LockGraph, waits: &Waits, counts: &WaitCounts, deadlocks: &[Deadlock]) -> Vec<LockHolder> {
-    let deadlocked = deadlocked_threads(deadlocks);
+pub fn futex_lock_holders(graph: &LockGraph, waits: &Waits, counts: &WaitCounts, cycles: &[Deadlock]) -> Vec<LockHolder> {
+    let in_cycles = threads_in_cycles(cycles);
     let is_blocked = |owner: &Owner| {
         // Threads behind a leader that waits for work, at whatever distance, are followers.
-        let is_no_leader = match graph.chain_end(owner, &deadlocked) {
+        let is_no_leader = match graph.chain_end(owner, &in_cycles) {
             ChainEnd::Holder(path) => path.last().map_or(owner.activity, |end| end.activity) != HolderActivity::Event,
-            ChainEnd::Deadlock => true,
+            ChainEnd::Cycle(_) => true,
             ChainEnd::Unknown => false,
         };
         !owner.field.is_of_kernel() && is_no_leader
     };
     let sub_samples = waits.sub_samples.len().max(1) as f64;
-    holders_by_group(graph, &deadlocked, is_blocked, |group| contended_sightings(waits, counts, group) / sub_samples)
+    holders_by_group(graph, &in_cycles, is_blocked, |group| contended_sightings(waits, counts, group) / sub_samples)
 }
 
 /// By index into `Waits::groups`: share of the threads in contended futexes whose lock names a holder at the end of whose chain a thread
 /// waits for an event: a leader that waits for work, and its followers.
-pub fn event_waiter_shares(graph: &LockGraph, waits: &Waits, counts: &WaitCounts, deadlocks: &[Deadlock]) -> Vec<f64> {
+pub fn event_waiter_shares(graph: &LockGraph, waits: &Waits, counts: &WaitCounts, cycles: &[Deadlock]) -> Vec<f64> {
     let mut shares = vec![0.0; waits.groups.len()];
     if graph.owners.is_empty() {
         return shares;
     }
-    let deadlocked = deadlocked_threads(deadlocks);
+    let in_cycles = threads_in_cycles(cycles);
     for owner in graph.owners.iter().filter(|owner| !owner.field.is_of_kernel()) {
-        let ChainEnd::Holder(path) = graph.chain_end(owner, &deadlocked) else { continue };
+        let ChainEnd::Holder(path) = graph.chain_end(owner, &in_cycles) else { continue };
         if path.last().map_or(owner.activity, |end| end.activity) == HolderActivity::Event
             && let Some(waiters) = shares.get_mut(usize::from(owner.group))
         {
@@ -118,23 +118,23 @@ pub fn event_waiter_shares(graph: &LockGraph, waits: &Waits, counts: &WaitCounts
 }
 
 /// Holders of locks inside the kernel: one entry a group; sorted by group.
-pub fn kernel_lock_holders(graph: &LockGraph, counts: &WaitCounts, deadlocks: &[Deadlock]) -> Vec<LockHolder> {
+pub fn kernel_lock_holders(graph: &LockGraph, counts: &WaitCounts, cycles: &[Deadlock]) -> Vec<LockHolder> {
     let sub_samples = counts.sub_samples.len().max(1) as f64;
     let waiting = |group: u16| {
         let rows = counts.sub_samples.iter().flatten().filter(|row| row.group == group);
         rows.map(|row| f64::from(row.kernel_lock)).sum::<f64>() / sub_samples
     };
-    holders_by_group(graph, &deadlocked_threads(deadlocks), |owner| owner.field.is_of_kernel(), waiting)
+    holders_by_group(graph, &threads_in_cycles(cycles), |owner| owner.field.is_of_kernel(), waiting)
 }
 
-fn deadlocked_threads(deadlocks: &[Deadlock]) -> Vec<TaskId> {
-    deadlocks.iter().flat_map(|deadlock| &deadlock.threads).map(|thread| thread.wait.task).collect()
+fn threads_in_cycles(cycles: &[Deadlock]) -> Vec<(TaskId, CycleKind)> {
+    cycles.iter().flat_map(|cycle| cycle.threads.iter().map(|thread| (thread.wait.task, cycle.kind))).collect()
 }
 
 /// `waiting`: mean number of threads of a group in such locks, with or without a known holder.
 fn holders_by_group(
     graph: &LockGraph,
-    deadlocked: &[TaskId],
+    in_cycles: &[(TaskId, CycleKind)],
     counts: impl Fn(&Owner) -> bool,
     waiting: impl Fn(u16) -> f64,
 ) -> Vec<LockHolder> {
@@ -157,11 +157,12 @@ fn holders_by_group(
             there().filter(|owner| owner.lock == most.lock).map(|owner| owner.thread.wait.task).collect();
         let chained =
             |next: &ChainedThread| ChainedHolder { thread: next.thread.clone(), activity: next.activity, step: next.step };
-        let (activity, chain) = match graph.chain_end(most, deadlocked) {
+        let (activity, chain) = match graph.chain_end(most, in_cycles) {
             ChainEnd::Holder(path) if path.last().is_some_and(|end| end.lock != Some(most.lock)) => {
                 (activity, path.iter().map(chained).collect())
             }
-            ChainEnd::Deadlock => (HolderActivity::Deadlock, Vec::new()),
+            ChainEnd::Cycle(CycleKind::Deadlock) => (HolderActivity::Deadlock, Vec::new()),
+            ChainEnd::Cycle(CycleKind::Timed) => (HolderActivity::TimedCycle, Vec::new()),
             _ => (activity, Vec::new()),
         };
         Some(LockHolder {

@@ -1,9 +1,9 @@
 //! Locks with a known holder: which thread holds each, the queues for them, and deadlocks. docs/metrics.md, "Lock holders".
 
 use super::blocked_threads::BlockedThread;
-use super::deadlocks::{Deadlock, deadlocks};
+use super::deadlocks::{Deadlock, lock_cycles};
 use super::file_lock_queues::{FileLockQueue, file_lock_queues};
-use super::lock_graph::LockGraph;
+use super::lock_graph::{CycleKind, LockGraph};
 use super::lock_holders::{LockHolder, event_waiter_shares, futex_lock_holders, kernel_lock_holders};
 use super::mutex_queues::{MutexQueue, mutex_queues};
 use super::wait_counts::WaitCounts;
@@ -29,14 +29,14 @@ pub struct LockSpans {
 impl LockSpans {
     pub(super) fn new(host: &Host, newer: &Sample, counts: &WaitCounts, blocked_threads: &[BlockedThread]) -> LockSpans {
         let graph = LockGraph::new(host, newer);
-        let deadlocks = deadlocks(&graph, newer);
-        let futex_holders = futex_lock_holders(&graph, &newer.waits, counts, &deadlocks);
+        let cycles = lock_cycles(&graph, newer);
+        let futex_holders = futex_lock_holders(&graph, &newer.waits, counts, &cycles);
         LockSpans {
-            event_waiter_shares: event_waiter_shares(&graph, &newer.waits, counts, &deadlocks),
-            kernel_holders: kernel_lock_holders(&graph, counts, &deadlocks),
+            event_waiter_shares: event_waiter_shares(&graph, &newer.waits, counts, &cycles),
+            kernel_holders: kernel_lock_holders(&graph, counts, &cycles),
             file_lock_queues: file_lock_queues(newer, counts, blocked_threads),
             mutex_queues: mutex_queues(newer, counts, &futex_holders),
-            deadlocks,
+            deadlocks: cycles.into_iter().filter(|cycle| cycle.kind == CycleKind::Deadlock).collect(),
             futex_holders,
         }
     }

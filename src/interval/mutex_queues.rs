@@ -96,6 +96,7 @@ fn is_off_cpu(activity: HolderActivity) -> bool {
         | HolderActivity::Memory
         | HolderActivity::Lock
         | HolderActivity::Deadlock
+        | HolderActivity::TimedCycle
         | HolderActivity::Ended
         | HolderActivity::Running
         | HolderActivity::Event => false,

@@ -36,6 +36,8 @@ pub struct WaitCounts {
 pub struct GroupFacts {
     /// Wake-ups show that their likely mutexes are mutexes; sorted
     pub with_mutexes: Vec<u16>,
+    /// Threads wait with a timeout for a mutex that names its owner; sorted
+    pub with_timed_mutexes: Vec<u16>,
     /// A process of it dumps core: its threads in D in `exit_mm` wait for that
     pub dumping_core: Vec<u16>,
 }
@@ -161,7 +163,10 @@ impl WaitCounts {
         let of_dumps = waits.threads.iter().filter(|row| !waits.core_dumps.is_empty() && waits.dumps_core(row.task.pid));
         let mut dumping_core: Vec<u16> = of_dumps.map(|row| row.group).collect();
         dumping_core.dedup();
-        let facts = GroupFacts { with_mutexes, dumping_core };
+        let timed = waits.lock_owners.iter().filter(|row| row.timed_waiters > 0 && row.field == OwnerField::GlibcMutex);
+        let mut with_timed_mutexes: Vec<u16> = timed.map(|row| row.group).collect();
+        with_timed_mutexes.dedup();
+        let facts = GroupFacts { with_mutexes, with_timed_mutexes, dumping_core };
         let class = |group: u16, wait: u32| Some(facts.class_in_group(group, *classified.get(&wait)?));
         let sub_samples = waits.sub_samples.iter().map(|sub| group_waits(&sub.waits, class)).collect();
         let mut threads: Vec<ThreadWaits> = Vec::new();
@@ -224,8 +229,9 @@ fn held_on_storage(wchan: Option<&Name>) -> HeldOnStorage {
 
 impl GroupFacts {
     fn class_in_group(&self, group: u16, wait: ClassifiedWait) -> ClassifiedWait {
+        let with_such_mutexes = if wait.has_timeout { &self.with_timed_mutexes } else { &self.with_mutexes };
         match wait.futex {
-            Some(FutexWait::LikelyMutex { address }) if !wait.has_timeout && self.with_mutexes.contains(&group) => {
+            Some(FutexWait::LikelyMutex { address }) if with_such_mutexes.contains(&group) => {
                 ClassifiedWait { class: WaitClass::Lock, futex: Some(FutexWait::ContendedMutex { address }), ..wait }
             }
             None if wait.may_be_core_dump && self.dumping_core.contains(&group) => {

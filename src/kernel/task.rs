@@ -123,11 +123,16 @@ pub fn parse_syscall(text: &[u8]) -> Reading<RawSyscall> {
     Ok(RawSyscall { number, arguments })
 }
 
-/// Whether the line of `syscall` is of a call with a timeout: the fourth argument of futex and semtimedop is not 0.
+/// The number of futex_wait(2), since Linux 6.7, on every machine that `Syscall` knows
+const FUTEX_WAIT_NUMBER: &[u8] = b"455";
+
+/// Whether the line of `syscall` is of a call with a timeout: the fourth argument of futex, futex_waitv and semtimedop is not 0, or the
+/// fifth one of futex_wait.
 pub fn syscall_has_timeout(text: &[u8]) -> bool {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let before = if words.next() == Some(FUTEX_WAIT_NUMBER) { 4 } else { 3 };
     without_final_newline(text).is_some()
-        && words.nth(4).and_then(parse_prefixed_hexadecimal).is_some_and(|address| address != 0)
+        && words.nth(before).and_then(parse_prefixed_hexadecimal).is_some_and(|address| address != 0)
 }
 
 /// The pid of the process of a thread: the line `Tgid:` of its status.
@@ -345,6 +350,8 @@ mod tests {
     fn a_futex_with_a_timeout_is_told_from_one_without() {
         assert!(syscall_has_timeout(b"202 0x7f1c 0x89 0x0 0x7f1d 0x0 0xffffffff 0x7ffc 0x7f1c\n"));
         assert!(!syscall_has_timeout(b"202 0x7f1c 0x189 0x0 0x0 0x0 0xffffffff 0x7ffc 0x7f1c\n"));
+        assert!(syscall_has_timeout(b"455 0x7f1c 0x0 0xffffffff 0x2 0x7f1d 0x1 0x7ffc 0x7f1c\n"), "futex_wait");
+        assert!(!syscall_has_timeout(b"455 0x7f1c 0x0 0xffffffff 0x2 0x0 0x0 0x7ffc 0x7f1c\n"));
         for other in [&b"running\n"[..], b"-1 0x7ffe 0x7f1c\n", b"202 0x7f1c 0x89 0x0 0x7f1d", b""] {
             assert!(!syscall_has_timeout(other));
         }

@@ -135,7 +135,8 @@ impl WaitCounter {
                         self.lock_wakers.add_waiter(group, (process.pid, thread.tid), address);
                     }
                     if let Some(futex) = thread.futex_wait.filter(|_| may_read_memory && thread.wait_class.is_some()) {
-                        self.lock_owners.add_waiter(group, process.pid, futex, is_shared);
+                        let call = (is_shared, thread.has_timeout);
+                        thread.is_behind_named_owner = self.lock_owners.add_waiter(group, process.pid, futex, call);
                     }
                 }
             });

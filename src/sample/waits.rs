@@ -249,6 +249,8 @@ pub struct BlockedWait {
     pub mount: Option<Name>,
     /// Its type, as `ext4` or `nfs4`; mountinfo
     pub file_system: Option<Name>,
+    /// Of the owner of a lock: its futex call has a timeout. Of another system call it says nothing.
+    pub has_timeout: bool,
 }
 
 impl BlockedWait {
@@ -268,6 +270,7 @@ impl BlockedWait {
             disk: None,
             mount: None,
             file_system: None,
+            has_timeout: false,
         }
     }
 }

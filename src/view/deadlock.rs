@@ -92,6 +92,7 @@ mod tests {
     use super::*;
     use crate::ids::{GroupId, ProcessId, TaskId};
     use crate::interval::blocked_threads::BlockedThread;
+    use crate::interval::deadlocks::CycleKind;
     use crate::sample::waits::OwnerField;
     use crate::state::TerminalCapabilities;
     use crate::view::theme::Theme;
@@ -108,6 +109,7 @@ mod tests {
             known_by: vec![OwnerField::GlibcMutex; tids.len()],
             process: "app".into(),
             others,
+            kind: CycleKind::Deadlock,
         };
         cycle(&deadlock, width).iter().map(|line| line.styled(theme).to_string()).collect()
     }

@@ -153,6 +153,7 @@ fn holder_location(interval: &Interval, holder: &LockHolder, detail: Detail) -> 
         },
         HolderActivity::Stopped => "stopped".into(),
         HolderActivity::Deadlock => "deadlock".into(),
+        HolderActivity::TimedCycle => "cycle of locks".into(),
         HolderActivity::Ended => "a thread that has ended".into(),
         _ => blocked_location(interval, thread, detail),
     }

@@ -124,15 +124,24 @@ const MIN_RIGHT: f64 = 0.99;
 
 #[test]
 fn each_look_at_a_mutex_of_glibc_names_the_thread_that_holds_it() {
+    looks_at_a_mutex("sleep", false);
+}
+
+#[test]
+fn each_look_at_a_mutex_in_timed_waits_names_the_thread_that_holds_it() {
+    looks_at_a_mutex("timed", true);
+}
+
+fn looks_at_a_mutex(mode: &str, is_timed: bool) {
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let (load, truth) = (mutexes(), folder.path().join("truth"));
-    agree("looks at a mutex", || {
+    agree(&format!("looks at a mutex, {mode}"), || {
         let _ = std::fs::remove_file(&truth);
         let mut command = Command::new(&load);
-        command.args(["sleep", "12", "8"]).env("TRUTH", &truth);
+        command.args([mode, "12", "8"]).env("TRUTH", &truth);
         let running = Load::start(command);
-        let said = stalltop_check("mutex-looks", folder.path(), 5, "1s");
+        let said = stalltop_check(&format!("mutex-looks-{mode}"), folder.path(), 5, "1s");
         running.ended();
         let written = std::fs::read_to_string(&truth).expect("what the load wrote");
         let held = HeldTruth::parse(written.lines().filter_map(|line| line.strip_prefix("held ")));
@@ -140,11 +149,11 @@ fn each_look_at_a_mutex_of_glibc_names_the_thread_that_holds_it() {
         let looks: Vec<bool> = samples
             .iter()
             .flat_map(|sample| sample.waits.lock_owners.iter().map(move |row| (sample, row)))
-            .filter(|(_, row)| row.field == OwnerField::GlibcMutex)
+            .filter(|(_, row)| row.field == OwnerField::GlibcMutex && (row.timed_waiters > 0) == is_timed)
             .map(|(sample, row)| held.agrees(sample, row))
             .collect();
         let right = looks.iter().filter(|&&is_right| is_right).count();
-        println!("the holder is right in {right} of {} looks", looks.len());
+        println!("{mode}: the holder is right in {right} of {} looks", looks.len());
         match looks.len() >= 20 && right as f64 >= looks.len() as f64 * MIN_RIGHT {
             true => Ok(()),
             false => Err(format!("right in {right} of {} looks", looks.len())),
@@ -400,16 +409,72 @@ fn threads_behind_a_mutex_whose_holder_has_ended() {
     });
 }
 
+/// A mutex in a timed wait looks like a condition variable, but for the words beside its futex.
+#[test]
+fn holders_of_a_mutex_for_which_threads_wait_with_a_timeout() {
+    held("timed", &[], "critical", "in turn), which sleeps for a fixed time (clock_nanosleep)");
+}
+
+#[test]
+fn a_cycle_in_which_one_thread_waits_with_a_timeout() {
+    check("timed-cycle", &[], |said, holders| {
+        said.must_not("deadlock");
+        let found = said.must("idle-but-blocked", "host", "critical");
+        said.says(
+            &found,
+            &[" behind knot/", "which is in a cycle of threads that wait for each other's locks, one of them with a timeout"],
+        );
+        names_a_holder(said, &found, "knot/", holders);
+    });
+}
+
+#[test]
+fn two_threads_in_a_deadlock_beside_twenty_busy_mutexes() {
+    let Some(_lab) = Lab::open(&["gcc"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(mutexes());
+    command.args(["crowd", "20", "60"]);
+    let _load = Load::start(command);
+    Attempt { seconds: 8, ..Attempt::new("mutexes-crowd", state.path()) }.check(|_, said| {
+        let found = said.must("deadlock", "mutexes", "critical");
+        said.value(&found, 2.0, 2.0);
+        said.says(&found, &[" waits for a mutex that knot/", ": neither proceeds"]);
+    });
+}
+
+#[test]
+fn a_pool_on_a_condition_variable_with_a_timeout() {
+    nothing_is_wrong("timed-condition");
+}
+
+#[test]
+fn a_pool_on_a_semaphore_with_a_timeout() {
+    nothing_is_wrong("timed-semaphore");
+}
+
+/// As in a container, where small numbers are threads.
+#[test]
+fn pools_of_musl_that_wait_with_a_timeout() {
+    let Some(_lab) = Lab::open(&["musl-gcc", "unshare"]) else { return };
+    for mode in ["timed-condition", "timed-semaphore", "timed"] {
+        musl_names_no_holder(mode);
+    }
+}
+
 /// A plain mutex of musl has the number 16 in its word, which in a container is a thread of the process.
 #[test]
 fn a_plain_mutex_of_musl_in_a_container_names_no_holder() {
     let Some(_lab) = Lab::open(&["musl-gcc", "unshare"]) else { return };
+    musl_names_no_holder("long-sleep");
+}
+
+fn musl_names_no_holder(mode: &str) {
     let state = tempfile::tempdir().expect("a folder");
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--kill-child"]).arg(compiled("mutexes.c", &["musl-gcc", "-O2", "-static", "-pthread"]));
-    command.args(["long-sleep", "20", "60"]);
+    command.args([mode, "20", "60"]);
     let _load = Load::start(command);
-    Attempt { seconds: 5, ..Attempt::new("mutexes-musl", state.path()) }.check(|_, said| {
+    Attempt { seconds: 5, ..Attempt::new(&format!("mutexes-musl-{mode}"), state.path()) }.check(|_, said| {
         said.must_not("deadlock");
         said.must_not("mutex-queue");
         said.must_not("idle-but-blocked");

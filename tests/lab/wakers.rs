@@ -123,6 +123,18 @@ fn workers_of_a_pool_hold_no_mutex() {
     has_no_holder("pool");
 }
 
+/// The value of the futex is that of a contended mutex, and in a timed wait the system call is that of a mutex of glibc.
+#[test]
+fn workers_that_wait_for_work_with_a_timeout_name_no_holder() {
+    watch(Types::Described, "timed-pool", |seen| {
+        let named = seen.samples.iter().flat_map(|sample| &sample.waits.lock_owners).next();
+        match (seen.has_queue(), named) {
+            (true, None) => Ok(()),
+            (has_queue, named) => Err(format!("a queue was seen: {has_queue}; {named:?}")),
+        }
+    });
+}
+
 #[test]
 fn workers_at_a_futex_that_is_always_contended_hold_no_mutex() {
     if !crate::long() {

@@ -71,8 +71,10 @@ fn link_to_next(
     known_by: Cow<'static, str>,
 ) -> ChainLink {
     let does = match (holder.chain.get(next), holder.chain.last()) {
-        (Some(ChainedHolder { step: ChainStep::Lock(_), .. }), _) => "waits for another lock".to_owned(),
-        (Some(peer), _) => waits_for(interval, activity_before(holder, next), peer),
+        (Some(ChainedHolder { step: ChainStep::Lock(_), .. }), _) => {
+            format!("waits{} for another lock", with_timeout(thread_before(holder, next)))
+        }
+        (Some(peer), _) => waits_for(interval, holder, next, peer),
         (None, Some(last)) => end_words(interval, last),
         (None, None) => String::new(),
     };
@@ -84,6 +86,15 @@ fn link_to_next(
 /// What the thread before `holder.chain[next]` does.
 fn activity_before(holder: &LockHolder, next: usize) -> HolderActivity {
     next.checked_sub(1).and_then(|at| holder.chain.get(at)).map_or(holder.activity, |before| before.activity)
+}
+
+fn thread_before(holder: &LockHolder, next: usize) -> &BlockedThread {
+    next.checked_sub(1).and_then(|at| holder.chain.get(at)).map_or(&holder.thread, |before| &before.thread)
+}
+
+/// Of a thread that waits for a lock
+fn with_timeout(thread: &BlockedThread) -> &'static str {
+    if thread.wait.has_timeout { " with a timeout" } else { "" }
 }
 
 fn is_peer(step: ChainStep) -> bool {
@@ -153,7 +164,7 @@ pub fn describe_named_holder(interval: &Interval, holder: &LockHolder) -> String
     for (at, next) in holder.chain.iter().enumerate() {
         let is_last_lock = holder.chain.get(at + 1).is_none_or(|after| is_peer(after.step));
         if is_peer(next.step) || is_last_lock {
-            words.push_str(&format!(", which {}", waits_for(interval, activity_before(holder, at), next)));
+            words.push_str(&format!(", which {}", waits_for(interval, holder, at, next)));
         }
     }
     let does = match holder.chain.last() {
@@ -166,10 +177,14 @@ pub fn describe_named_holder(interval: &Interval, holder: &LockHolder) -> String
     format!("{words}, which {does}")
 }
 
-/// `waits for a lock that app/4651 holds`, `waits over a socket for an answer of server (4711)`
-fn waits_for(interval: &Interval, activity: HolderActivity, next: &ChainedHolder) -> String {
+/// What the thread before `holder.chain[at]` does: `waits for a lock that app/4651 holds`, `waits over a socket for an answer of server (4711)`
+fn waits_for(interval: &Interval, holder: &LockHolder, at: usize, next: &ChainedHolder) -> String {
+    let activity = activity_before(holder, at);
     let is_pipe = match next.step {
-        ChainStep::Lock(_) => return format!("waits for a lock that {} holds", holder_name(interval, &next.thread)),
+        ChainStep::Lock(_) => {
+            let waits = with_timeout(thread_before(holder, at));
+            return format!("waits{waits} for a lock that {} holds", holder_name(interval, &next.thread));
+        }
         ChainStep::Peer { is_pipe } => is_pipe,
     };
     let process = match interval.process(next.thread.wait.task.pid) {
@@ -239,6 +254,9 @@ fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderA
         HolderActivity::FullSocket => format!("waits until the other end of a socket reads{}{}", call(), since()),
         HolderActivity::Lock => format!("waits for another lock{}", since()),
         HolderActivity::Deadlock => "is in a deadlock".into(),
+        HolderActivity::TimedCycle => {
+            "is in a cycle of threads that wait for each other's locks, one of them with a timeout: no deadlock".into()
+        }
         HolderActivity::Stopped => format!("is stopped{}", since()),
         HolderActivity::Ended => "has ended".into(),
         HolderActivity::Running => runnable_words(interval, thread, "computes while it holds the lock", WITH_LOCK),

@@ -98,10 +98,12 @@ impl ScanContext {
         })
     }
 
-    /// What the arguments of a futex call say.
-    pub fn futex_wait(&self, call: Syscall) -> Option<FutexWait> {
+    /// What the arguments of a futex call say. With a timeout the words beside the futex show whether it is a mutex.
+    pub fn futex_wait(&self, call: Syscall, has_timeout: bool) -> Option<FutexWait> {
         match call.futex_wait()? {
-            FutexWait::LikelyMutex { address } if !self.follows_likely_mutexes => Some(FutexWait::Unknown { address }),
+            FutexWait::LikelyMutex { address } if !self.follows_likely_mutexes && !has_timeout => {
+                Some(FutexWait::Unknown { address })
+            }
             wait => Some(wait),
         }
     }

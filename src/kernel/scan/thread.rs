@@ -35,6 +35,8 @@ pub struct KnownThread {
     pub futex_wait: Option<FutexWait>,
     /// Its futex or semaphore call has a timeout.
     pub has_timeout: bool,
+    /// What it waited for in the last sub-sample is a lock that names its owner.
+    pub is_behind_named_owner: bool,
     /// Its wait channel is hidden even from a privileged user: only samples try to read it.
     wchan_is_hidden: bool,
     first_seen_ns: u64,
@@ -138,6 +140,7 @@ impl KnownThread {
             wait_class: classify_wait(state, &Err(Absent::NotRead), None),
             futex_wait: None,
             has_timeout: false,
+            is_behind_named_owner: false,
             wchan_is_hidden: false,
             first_seen_ns: now_ns,
             last_timeslice_ns: is_new.then_some(now_ns),
@@ -161,7 +164,7 @@ impl KnownThread {
         KnownThread {
             wait: thread.wait.clone(),
             wait_class: classify_wait(thread.state, &thread.wait.wchan, call),
-            futex_wait: call.and_then(|call| context.futex_wait(call)),
+            futex_wait: call.and_then(|call| context.futex_wait(call, false)),
             last_timeslice_ns: thread.last_timeslice_ns,
             cpus_allowed_list: thread.cpus_allowed_list.clone().map(|cpus| Box::new((cpus, 0))),
             sampled_run_delay: thread.schedstat.map(|sched| sched.run_delay_ns),
@@ -186,7 +189,7 @@ impl KnownThread {
             TaskState::Blocked => self.is_uninterruptible(),
             TaskState::Sleeping => {
                 let is_blocked = matches!(self.wait_class, Some(WaitClass::Lock | WaitClass::Disk));
-                is_blocked || self.likely_mutex().is_some() || self.is_active(now_ns)
+                is_blocked || self.likely_mutex().is_some() || self.waits_for_named_owner() || self.is_active(now_ns)
             }
             // Between two system calls of a thread under strace.
             TaskState::Traced => self.is_active(now_ns),
@@ -199,7 +202,7 @@ impl KnownThread {
         use WaitClass::{Child, Hidden, Net, Pipe, Poll, Timer};
         match (self.state, self.wait_class) {
             (TaskState::Running, _) => true,
-            (TaskState::Sleeping, Some(WaitClass::Futex)) => self.is_idle_wait(),
+            (TaskState::Sleeping, Some(WaitClass::Futex)) => self.is_idle_wait() && !self.waits_for_named_owner(),
             (TaskState::Sleeping, class) => matches!(class, Some(Timer | Poll | Net | Pipe | Child | Hidden)),
             _ => false,
         }
@@ -216,6 +219,11 @@ impl KnownThread {
             Some(FutexWait::LikelyMutex { address }) if !self.has_timeout => Some(address),
             _ => None,
         }
+    }
+
+    /// Whether it waits, until a timeout, for a lock that names its owner, as far as is known.
+    fn waits_for_named_owner(&self) -> bool {
+        self.is_behind_named_owner && matches!(self.futex_wait, Some(FutexWait::LikelyMutex { .. }))
     }
 
     /// In D, vfork parents and frozen threads excepted.

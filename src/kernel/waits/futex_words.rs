@@ -1,26 +1,27 @@
 //! Which thread a futex lock names, by the words of its memory: mutexes of glibc and musl, and locks with priority inheritance.
 //!
 //! The futex word alone does not say what type has it: 2 means "contended" in many programs, in the locks of glibc's malloc too, and a
-//! plain mutex of musl holds the number 16, which is no thread. The words beside it must be those of a mutex.
+//! plain mutex of musl holds the number 16, which is no thread. The words beside it must be those of a mutex, and where threads wait with a
+//! timeout, as pools and condition variables do, all of its bytes.
 
 use std::io;
 
 use crate::kernel::task::memory::read_memory;
-use crate::sample::waits::syscall::{FUTEX_TID_MASK, FUTEX_WAITERS};
+use crate::sample::waits::syscall::{FUTEX_TID_MASK, FUTEX_WAITERS, MAX_TID};
 use crate::sample::waits::{FutexWait, OwnerField};
 
 const TID_MASK: u32 = FUTEX_TID_MASK as u32;
 const WAITERS: u32 = FUTEX_WAITERS as u32;
 /// The futex word of a pthread mutex of glibc with waiters
 const CONTENDED: u32 = 2;
-/// PID_MAX_LIMIT of include/linux/threads.h
-const MAX_TID: u32 = 4 << 20;
 
 /// Where a lock has its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockLayout {
     /// `pthread_mutex_t` of glibc, but robust ones
     GlibcMutex,
+    /// The same where all that wait do so with a timeout (pthread_mutex_timedlock, pthread_mutex_clocklock)
+    TimedGlibcMutex,
     /// The owner is in the futex word: a robust mutex of glibc; a recursive, error-checking or robust one of musl
     OwnerWord,
     /// The same of a lock that the kernel hands over (FUTEX_LOCK_PI): no other word is needed.
@@ -29,9 +30,10 @@ pub enum LockLayout {
 
 impl LockLayout {
     /// Of the lock of a futex call, and its address; `None` if the call is on no lock that names its owner.
-    pub fn of_wait(wait: FutexWait) -> Option<(LockLayout, u64)> {
+    pub fn of_wait(wait: FutexWait, has_timeout: bool) -> Option<(LockLayout, u64)> {
         match wait {
             FutexWait::ContendedMutex { address } => Some((LockLayout::GlibcMutex, address)),
+            FutexWait::LikelyMutex { address } if has_timeout => Some((LockLayout::TimedGlibcMutex, address)),
             FutexWait::OwnerWord { address } => Some((LockLayout::OwnerWord, address)),
             FutexWait::PiLock { address } => Some((LockLayout::PriorityInheritance, address)),
             FutexWait::LikelyMutex { .. } | FutexWait::IdleRuntimeThread { .. } | FutexWait::Unknown { .. } => None,
@@ -40,7 +42,7 @@ impl LockLayout {
 
     pub fn field(self) -> OwnerField {
         match self {
-            LockLayout::GlibcMutex => OwnerField::GlibcMutex,
+            LockLayout::GlibcMutex | LockLayout::TimedGlibcMutex => OwnerField::GlibcMutex,
             LockLayout::OwnerWord | LockLayout::PriorityInheritance => OwnerField::FutexWord,
         }
     }
@@ -58,20 +60,32 @@ pub struct NamedOwner {
 /// The owner of the lock; `None` if it has no owner or no waiter, or is no such lock.
 pub fn read_owner(pid: u32, address: u64, layout: LockLayout) -> Option<NamedOwner> {
     let words = read_words(pid, address).ok()?;
+    let is_contended_glibc = || words[0] == CONTENDED && is_glibc_mutex(&words) && is_aligned(address);
     let tid = match layout {
-        LockLayout::GlibcMutex => (words[0] == CONTENDED && is_glibc_mutex(&words)).then_some(words[2])?,
+        LockLayout::GlibcMutex => is_contended_glibc().then_some(words[2])?,
+        LockLayout::TimedGlibcMutex => {
+            let rest = read_words(pid, address.checked_add(REST_OF_GLIBC_MUTEX)?).ok()?;
+            (is_contended_glibc() && is_rest_of_glibc_mutex(words[4], &rest)).then_some(words[2])?
+        }
         LockLayout::PriorityInheritance => waited_tid(words[0])?,
         LockLayout::OwnerWord => {
             let tid = waited_tid(words[0])?;
-            let is_mutex = is_robust_glibc_mutex(&words, tid)
-                || address
+            let is_mutex = match is_aligned(address) {
+                true => is_robust_glibc_mutex(&words, tid),
+                false => address
                     .checked_sub(4)
-                    .is_some_and(|before| read_words(pid, before).is_ok_and(|words| is_musl_mutex(&words)));
+                    .is_some_and(|begin| is_aligned(begin) && read_words(pid, begin).is_ok_and(|words| is_musl_mutex(&words))),
+            };
             is_mutex.then_some(tid)?
         }
     };
     let users = (layout == LockLayout::GlibcMutex).then_some(words[3]);
-    (1..=MAX_TID).contains(&tid).then_some(NamedOwner { tid, users })
+    (1..=MAX_TID).contains(&u64::from(tid)).then_some(NamedOwner { tid, users })
+}
+
+/// Whether an object with pointers may begin there, where they have 64 bits.
+fn is_aligned(address: u64) -> bool {
+    address.is_multiple_of(8)
 }
 
 /// The thread id in a word that says that threads wait.
@@ -84,6 +98,13 @@ const GLIBC_KINDS: u32 = 0x3f3;
 const GLIBC_TYPE: u32 = 3;
 const GLIBC_RECURSIVE: u32 = 1;
 const GLIBC_ROBUST: u32 = 0x10;
+const GLIBC_ADAPTIVE: u32 = 3;
+/// Robust, priority inheritance and protection
+const GLIBC_PROTOCOLS: u32 = 0x70;
+/// Lock elision, by hardware transactions
+const GLIBC_ELISION: u32 = 0x100;
+/// Bytes before `__spins`
+const REST_OF_GLIBC_MUTEX: u64 = 20;
 /// `__owner` of a robust mutex that was taken over from a thread that ended with it
 const GLIBC_INCONSISTENT: u32 = 0x7fff_ffff;
 
@@ -92,6 +113,12 @@ const GLIBC_INCONSISTENT: u32 = 0x7fff_ffff;
 fn is_glibc_mutex(&[_, count, _, users, kind]: &[u32; 5]) -> bool {
     let may_count = kind & GLIBC_TYPE == GLIBC_RECURSIVE || (kind & GLIBC_ROBUST != 0 && count == 1);
     users != 0 && kind & !GLIBC_KINDS == 0 && (count == 0 || may_count)
+}
+
+/// `__spins` and `__list` of a mutex of this kind: the list is of robust ones, the spins are of adaptive ones.
+fn is_rest_of_glibc_mutex(kind: u32, &[spins, list @ ..]: &[u32; 5]) -> bool {
+    let may_spin = kind & GLIBC_TYPE == GLIBC_ADAPTIVE || kind & GLIBC_ELISION != 0;
+    kind & GLIBC_PROTOCOLS == 0 && (spins == 0 || may_spin) && list == [0; 4]
 }
 
 fn is_robust_glibc_mutex(words: &[u32; 5], tid: u32) -> bool {
@@ -103,9 +130,9 @@ fn is_robust_glibc_mutex(words: &[u32; 5], tid: u32) -> bool {
 const MUSL_TYPES: u32 = 0x8f;
 const MUSL_TYPE: u32 = 0xf;
 
-/// `_m_type`, `_m_lock`, `_m_waiters` of `pthread_mutex_t`. A plain one (type 0) does not name its owner.
-fn is_musl_mutex(&[kind, _, waiters, ..]: &[u32; 5]) -> bool {
-    kind & !MUSL_TYPES == 0 && kind & MUSL_TYPE != 0 && waiters != 0 && waiters <= TID_MASK
+/// `_m_type`, `_m_lock`, `_m_waiters` and two unused words of `pthread_mutex_t`. A plain one (type 0) does not name its owner.
+fn is_musl_mutex(&[kind, _, waiters, unused @ ..]: &[u32; 5]) -> bool {
+    kind & !MUSL_TYPES == 0 && kind & MUSL_TYPE != 0 && waiters != 0 && waiters <= TID_MASK && unused == [0; 2]
 }
 
 /// Five words of a process's memory.
@@ -124,9 +151,14 @@ mod tests {
 
     /// Reads from the memory of this process; `None` where that cannot be read, or if it names no thread.
     fn owner_tid<const WORDS: usize>(words: [u32; WORDS], at: usize, layout: LockLayout) -> Option<u32> {
-        let padded: Vec<u32> = [0, 0].into_iter().chain(words).chain([0; 8]).collect();
-        Some(read_owner(std::process::id(), std::ptr::from_ref(&padded[2 + at]) as u64, layout)?.tid)
+        let padded =
+            Aligned(std::array::from_fn(|place| place.checked_sub(2).and_then(|at| words.get(at).copied()).unwrap_or(0)));
+        Some(read_owner(std::process::id(), std::ptr::from_ref(&padded.0[2 + at]) as u64, layout)?.tid)
     }
+
+    /// Begins where a mutex may begin.
+    #[repr(align(8))]
+    struct Aligned([u32; 24]);
 
     fn can_read() -> bool {
         let word = [WAITERS | 7, 0, 0, 0, 0];
@@ -155,6 +187,29 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_wait_with_a_timeout_name_a_holder_only_by_all_bytes_of_a_mutex() {
+        if !can_read() {
+            return;
+        }
+        let named = |words: [u32; 10]| owner_tid(words, 0, LockLayout::TimedGlibcMutex);
+        assert_eq!(named([2, 0, 4711, 1, 0, 0, 0, 0, 0, 0]), Some(4711));
+        assert_eq!(named([2, 1, 4711, 1, 1, 0, 0, 0, 0, 0]), Some(4711), "recursive");
+        assert_eq!(named([2, 0, 4711, 1, 3, 17, 0, 0, 0, 0]), Some(4711), "adaptive, which spins");
+        assert_eq!(named([2, 0, 4711, 1, 0, 17, 0, 0, 0, 0]), None, "no other one spins");
+        assert_eq!(named([2, 0, 4711, 1, 0, 0, 0, 0, 0, 1]), None, "no other one is in a list");
+        assert_eq!(named([2, 0, 4711, 1, 0x90, 0, 0, 0, 0, 0]), None, "a robust one has its owner in the first word");
+        assert_eq!(named([2, 0, 0, 0, 0, 0, 4711, 1, 0, 0]), None, "a condition variable of glibc 2.41 before a mutex");
+        assert_eq!(
+            named([2, 3, 0, 0, 0, 4711, 0, 0, 0, 0]),
+            None,
+            "a read-write lock of glibc, of a writer that waits for readers"
+        );
+        assert_eq!(named([2, 0, 0, 0, 0xfc74_ae60, 0x7fbf, 0, 0, 0, 0]), None, "a condition variable of musl");
+        let misaligned = owner_tid([0, 2, 0, 4711, 1, 0, 0, 0, 0, 0, 0], 1, LockLayout::TimedGlibcMutex);
+        assert_eq!(misaligned, None, "a counter of a condition variable of Rust");
+    }
+
+    #[test]
     fn a_lock_with_priority_inheritance_names_its_owner_in_the_futex_word() {
         if !can_read() {
             return;
@@ -171,13 +226,20 @@ mod tests {
         if !can_read() {
             return;
         }
-        let named = |words: [u32; 6]| owner_tid(words, 1, LockLayout::OwnerWord);
         let word = WAITERS | 4711;
-        assert_eq!(named([0x8000, word, 1, 4711, 1, 0x290]), Some(4711), "robust and shared, of glibc");
-        assert_eq!(named([0x8000, word, 1, GLIBC_INCONSISTENT, 1, 0x90]), Some(4711), "taken over from a thread that ended");
-        assert_eq!(named([0x8000, word, 1, 9, 1, 0x90]), None, "of another thread");
+        let glibc = |words: [u32; 5]| owner_tid(words, 0, LockLayout::OwnerWord);
+        assert_eq!(glibc([word, 1, 4711, 1, 0x290]), Some(4711), "robust and shared, of glibc");
+        assert_eq!(glibc([word, 1, GLIBC_INCONSISTENT, 1, 0x90]), Some(4711), "taken over from a thread that ended");
+        assert_eq!(glibc([word, 1, 9, 1, 0x90]), None, "of another thread");
+        let named = |words: [u32; 6]| owner_tid(words, 1, LockLayout::OwnerWord);
         assert_eq!(named([1, word, 20, 0, 0, 0]), Some(4711), "recursive, of musl");
         assert_eq!(named([0x84, word, 1, 0, 0, 0]), Some(4711), "robust and shared, of musl");
+        assert_eq!(
+            owner_tid([0, 1, WAITERS | 3, 1, 0, 0, 0, 0], 2, LockLayout::OwnerWord),
+            None,
+            "readers of a read-write lock of musl"
+        );
+        assert_eq!(named([1, word, 20, 7, 0, 0]), None, "a word that a mutex of musl does not use");
         assert_eq!(named([0, WAITERS | 16, 20, 0, 0, 0]), None, "a plain one of musl: EBUSY");
         assert_eq!(named([0, WAITERS | 3, 0, 0, 0, 0]), None, "an internal lock of musl: the number of threads");
     }

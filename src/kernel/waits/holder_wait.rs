@@ -13,7 +13,7 @@ pub fn read_holder_wait(files: &mut TaskFiles, pid: u32, tid: u32, group: u16) -
     let text = files.read_once(format_args!("{pid}/task/{tid}/stat")).ok()?;
     let stat = task::parse_stat(text)?;
     let (state, start_ticks, comm) = (stat.state, stat.start_ticks, Name::from(stat.comm));
-    let (mut wchan, mut syscall) = (None, None);
+    let (mut wchan, mut syscall, mut has_timeout) = (None, None, false);
     if matches!(state, TaskState::Sleeping | TaskState::Blocked) {
         match files.read_wait_channel(pid, tid) {
             Ok(b"0" | b"") => return None,
@@ -22,12 +22,15 @@ pub fn read_holder_wait(files: &mut TaskFiles, pid: u32, tid: u32, group: u16) -
             Err(Absent::NoSuchFile) => {}
             Err(_) => return None,
         }
-        syscall = task::parse_syscall(files.read_once(format_args!("{pid}/task/{tid}/syscall")).ok()?).ok();
+        let text = files.read_once(format_args!("{pid}/task/{tid}/syscall")).ok()?;
+        has_timeout = task::syscall_has_timeout(text);
+        syscall = task::parse_syscall(text).ok();
     }
-    Some(BlockedWait { wchan, syscall, ..BlockedWait::new(TaskId { pid, tid, start_ticks }, group, comm, state) })
+    Some(BlockedWait { wchan, syscall, has_timeout, ..BlockedWait::new(TaskId { pid, tid, start_ticks }, group, comm, state) })
 }
 
-/// Whether two sightings of a thread are of one wait: state, wait channel, system call and its first argument.
+/// Whether two sightings of a thread are of one wait: state, wait channel, system call and its first argument. One that waits now with a
+/// timeout and now without one counts as with one: see `LockOwners::record`.
 pub fn is_same_wait(a: &BlockedWait, b: &BlockedWait) -> bool {
     let call = |wait: &BlockedWait| wait.syscall.map(|call| (call.number, call.arguments[0]));
     (a.task, a.state, &a.wchan) == (b.task, b.state, &b.wchan) && call(a) == call(b)

@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::futex_words::{LockLayout, NamedOwner, read_owner};
 use super::holder_wait::{is_same_wait, read_holder_wait};
@@ -14,11 +14,13 @@ use crate::ids::TaskId;
 use crate::kernel::task::files::TaskFiles;
 use crate::kernel::task::{parse_stat, parse_tgid};
 use crate::sample::task::TaskState;
+use crate::sample::waits::syscall::is_shared_operation;
 use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, MAX_LOCK_OWNERS, OwnerField};
 use crate::sample::{Absent, Name};
 use crate::units::SmallSort;
 
-/// Locks whose owner is read in one sub-sample, those with the most waiters first: each takes about 25 µs.
+/// Locks whose owner is read in one sub-sample: each takes about 25 µs. If there are more, these are half of them: locks in a chain, then
+/// those with the most waiters. The others take turns in the other half.
 const MAX_LOCKS: usize = 8;
 
 /// The locks for which threads wait, and the owners seen since the last sample.
@@ -26,6 +28,13 @@ const MAX_LOCKS: usize = 8;
 pub struct LockOwners {
     /// Of the current sub-sample
     locks: FxHashMap<LockPlace, (FutexLock, LockLayout)>,
+    /// Those of which the last reading named the owner
+    named: FxHashSet<LockPlace>,
+    /// Those of which the last reading named an owner that waits at a futex, and those at that futex: a deadlock of locks with few
+    /// waiters is seen only if all of its locks are read in most sub-samples.
+    chained: FxHashSet<LockPlace>,
+    /// The lock that was read last in its turn
+    last_in_turn: Option<LockPlace>,
     rows: Vec<LockOwner>,
     tids: NamespaceTids,
 }
@@ -49,6 +58,8 @@ pub struct FutexLock {
     pub is_shared: bool,
     pub field: OwnerField,
     pub waiters: u32,
+    /// Part of `waiters`: with a timeout
+    pub timed_waiters: u32,
 }
 
 impl LockOwners {
@@ -57,28 +68,61 @@ impl LockOwners {
         self.locks.clear();
     }
 
-    /// Counts a thread that waits for a lock that another thread holds, by its futex call. `is_shared`: the lock is in memory that
-    /// processes share.
-    pub fn add_waiter(&mut self, group: u16, pid: u32, wait: FutexWait, is_shared: bool) {
-        let Some((layout, address)) = LockLayout::of_wait(wait) else { return };
-        let place = match is_shared {
-            true => LockPlace::Shared { group, address },
-            false => LockPlace::Private { pid, address },
-        };
-        let lock = FutexLock { group, pid, address, is_shared, field: layout.field(), waiters: 0 };
-        let (lock, _) = self.locks.entry(place).or_insert((lock, layout));
+    /// Counts a thread that may wait for a lock that another thread holds, by its futex call. `is_shared`: the lock is in memory that
+    /// processes share. Returns whether the last reading of that lock named its owner.
+    pub fn add_waiter(&mut self, group: u16, pid: u32, wait: FutexWait, (is_shared, has_timeout): (bool, bool)) -> bool {
+        let Some((layout, address)) = LockLayout::of_wait(wait, has_timeout) else { return false };
+        let place = LockPlace::new(group, pid, address, is_shared);
+        let lock = FutexLock { group, pid, address, is_shared, field: layout.field(), waiters: 0, timed_waiters: 0 };
+        let (lock, of_all) = self.locks.entry(place).or_insert((lock, layout));
         lock.waiters = lock.waiters.saturating_add(1);
+        lock.timed_waiters = lock.timed_waiters.saturating_add(u32::from(has_timeout));
+        if layout != LockLayout::TimedGlibcMutex {
+            // A thread without a timeout waits for a lock, and so do the others there.
+            *of_all = layout;
+        }
+        self.named.contains(&place)
     }
 
-    /// Ends the sub-sample with this number: reads the owners of the locks with the most waiters.
+    /// Ends the sub-sample with this number: reads the owners of `MAX_LOCKS` locks.
     pub fn read_owners(&mut self, files: &mut TaskFiles, (sub_sample, now_ns): (u16, u64)) {
-        let mut locks: Vec<(LockPlace, (FutexLock, LockLayout))> = self.locks.drain().collect();
-        locks.small_sort_by_key(|&(place, (lock, _))| (Reverse(lock.waiters), place));
-        for (_, (lock, layout)) in locks.into_iter().take(MAX_LOCKS) {
+        let locks = std::mem::take(&mut self.locks);
+        self.named.retain(|place| locks.contains_key(place));
+        self.chained.retain(|place| locks.contains_key(place));
+        let selected = self.select(&locks);
+        for place in &selected {
+            self.named.remove(place);
+            self.chained.remove(place);
+        }
+        for place in selected {
+            let Some(&(lock, layout)) = locks.get(&place) else { continue };
             if let Some(owner) = self.read_owner(files, lock, layout) {
+                self.named.insert(place);
+                if let Some(next) = next_place(&owner, lock).filter(|next| locks.contains_key(next)) {
+                    self.chained.extend([place, next]);
+                }
                 self.record(lock, BlockedWait { last_sub_sample: sub_sample, blocked_since_ns: now_ns, ..owner });
             }
         }
+    }
+
+    /// The locks that are read in this sub-sample.
+    fn select(&mut self, locks: &FxHashMap<LockPlace, (FutexLock, LockLayout)>) -> Vec<LockPlace> {
+        let mut places: Vec<(LockPlace, u32)> = locks.iter().map(|(&place, (lock, _))| (place, lock.waiters)).collect();
+        places.small_sort_by_key(|&(place, waiters)| (!self.chained.contains(&place), Reverse(waiters), place));
+        let mut places: Vec<LockPlace> = places.into_iter().map(|(place, _)| place).collect();
+        if places.len() <= MAX_LOCKS {
+            return places;
+        }
+        let mut others = places.split_off(MAX_LOCKS / 2);
+        others.sort_unstable();
+        let next = others.partition_point(|&place| self.last_in_turn.is_some_and(|last| place <= last));
+        let next = if next == others.len() { 0 } else { next };
+        others.rotate_left(next);
+        others.truncate(MAX_LOCKS / 2);
+        self.last_in_turn = others.last().copied();
+        places.extend(others);
+        places
     }
 
     /// Ends the interval.
@@ -102,7 +146,8 @@ impl LockOwners {
                 let process = read_process_of(files, tid)?;
                 read_holder_wait(files, process, tid, group)?
             }
-            None if has_ended(files, pid, NamedOwner { tid, ..named }) => {
+            // Waits with a timeout end all the same, and what they wait for may be no mutex.
+            None if layout != LockLayout::TimedGlibcMutex && has_ended(files, pid, NamedOwner { tid, ..named }) => {
                 let task = TaskId { pid, tid, start_ticks: 0 };
                 BlockedWait::new(task, group, Name::default(), TaskState::Dead)
             }
@@ -122,12 +167,14 @@ impl LockOwners {
         match same {
             Some(row) => {
                 row.waiters = row.waiters.saturating_add(lock.waiters);
+                row.timed_waiters = row.timed_waiters.saturating_add(lock.timed_waiters);
+                row.owner.has_timeout |= owner.has_timeout;
                 row.owner.seen_count = row.owner.seen_count.saturating_add(1);
                 row.owner.last_sub_sample = owner.last_sub_sample;
                 row.field = lock.field;
             }
             None => {
-                let FutexLock { group, is_shared, field, waiters, .. } = lock;
+                let FutexLock { group, is_shared, field, waiters, timed_waiters, .. } = lock;
                 self.rows.push(LockOwner {
                     group,
                     futex_address: address,
@@ -136,10 +183,26 @@ impl LockOwners {
                     waiters,
                     owner,
                     kernel_lock: None,
+                    timed_waiters,
                 });
             }
         }
     }
+}
+
+impl LockPlace {
+    fn new(group: u16, pid: u32, address: u64, is_shared: bool) -> LockPlace {
+        match is_shared {
+            true => LockPlace::Shared { group, address },
+            false => LockPlace::Private { pid, address },
+        }
+    }
+}
+
+/// The place of the lock for which the owner of a lock waits, if its system call has the arguments of a futex call on one.
+fn next_place(owner: &BlockedWait, lock: FutexLock) -> Option<LockPlace> {
+    let [address, operation, _] = owner.syscall?.arguments;
+    Some(LockPlace::new(lock.group, owner.task.pid, address, is_shared_operation(operation)))
 }
 
 /// The pid of the process with this thread.
@@ -154,4 +217,74 @@ fn has_ended(files: &mut TaskFiles, pid: u32, named: NamedOwner) -> bool {
     let threads =
         files.read_once(format_args!("{pid}/stat")).ok().and_then(parse_stat).map(|stat| u64::from(stat.thread_count));
     is_gone && named.users.zip(threads).is_some_and(|(users, threads)| u64::from(users) <= threads + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::root::Root;
+
+    /// Contended mutexes of glibc in the memory of this process.
+    #[repr(align(8))]
+    struct Mutexes([[u32; 10]; 20]);
+
+    impl Mutexes {
+        /// This thread has locked them.
+        fn new() -> Mutexes {
+            let tid = std::fs::read_link("/proc/thread-self").unwrap();
+            let tid = tid.file_name().unwrap().to_str().unwrap().parse().unwrap();
+            Mutexes([[2, 0, tid, 1, 0, 0, 0, 0, 0, 0]; 20])
+        }
+
+        /// The addresses whose owner each of some sub-samples names, each with one thread that waits, with a timeout or without.
+        fn named(&self, owners: &mut LockOwners, sub_samples: u16, has_timeout: bool) -> Vec<Vec<u64>> {
+            let mut files = TaskFiles::open(&Root::host()).unwrap();
+            let sub_sample = |number| {
+                owners.clear_waiters();
+                for mutex in &self.0 {
+                    let address = std::ptr::from_ref(mutex) as u64;
+                    let wait = match has_timeout {
+                        true => FutexWait::LikelyMutex { address },
+                        false => FutexWait::ContendedMutex { address },
+                    };
+                    owners.add_waiter(0, std::process::id(), wait, (false, has_timeout));
+                }
+                owners.read_owners(&mut files, (number, 0));
+                owners.finish_interval().iter().map(|row| row.futex_address).collect()
+            };
+            (0..sub_samples).map(sub_sample).collect()
+        }
+    }
+
+    #[test]
+    fn with_many_locks_all_of_them_are_read_in_turn_and_the_number_of_readings_is_limited() {
+        let (mutexes, mut owners) = (Mutexes::new(), LockOwners::default());
+        let named = mutexes.named(&mut owners, 4, false);
+        if named.iter().all(Vec::is_empty) {
+            return println!("skipped: no process_vm_readv here");
+        }
+        let all: FxHashSet<u64> = named.iter().flatten().copied().collect();
+        assert_eq!((named.iter().map(Vec::len).max(), all.len()), (Some(MAX_LOCKS), 20));
+    }
+
+    #[test]
+    fn threads_that_wait_with_a_timeout_are_counted_apart() {
+        let (mutexes, mut owners) = (Mutexes::new(), LockOwners::default());
+        if mutexes.named(&mut owners, 1, true) == [Vec::<u64>::new()] {
+            return println!("skipped: no process_vm_readv here");
+        }
+        let mut files = TaskFiles::open(&Root::host()).unwrap();
+        let address = std::ptr::from_ref(&mutexes.0[0]) as u64;
+        let mut wait = |futex, has_timeout| owners.add_waiter(0, std::process::id(), futex, (false, has_timeout));
+        assert!(wait(FutexWait::LikelyMutex { address }, true), "the last reading named its owner");
+        wait(FutexWait::LikelyMutex { address }, true);
+        wait(FutexWait::ContendedMutex { address }, false);
+        assert!(!wait(FutexWait::LikelyMutex { address: address + 8 }, true), "no mutex");
+        owners.read_owners(&mut files, (0, 0));
+        let rows = owners.finish_interval();
+        assert_eq!(
+            rows.iter().map(|row| (row.futex_address, row.waiters, row.timed_waiters)).collect::<Vec<_>>(),
+            [(address, 3, 2)]
+        );
+    }
 }

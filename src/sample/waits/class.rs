@@ -171,7 +171,7 @@ fn class_by_syscall(call: Syscall, state: TaskState) -> WaitClass {
         _ if state == TaskState::Blocked && call.is_fsync_family() => WaitClass::Disk,
         _ if state == TaskState::Blocked => WaitClass::Other,
         "futex" if call.is_contended_futex() => WaitClass::Lock,
-        "futex" | "semtimedop" | "semop" => WaitClass::Futex,
+        "futex" | "futex_wait" | "futex_waitv" | "semtimedop" | "semop" => WaitClass::Futex,
         "recvfrom" | "recvmsg" | "recvmmsg" | "sendto" | "sendmsg" | "sendmmsg" | "accept" | "accept4" | "connect" => {
             WaitClass::Net
         }

@@ -71,6 +71,8 @@ pub struct LockOwner {
     pub owner: BlockedWait,
     /// `KernelLockOwner::lock`, if the owner waits for a lock inside the kernel
     pub kernel_lock: Option<u32>,
+    /// Part of `waiters`: with a timeout
+    pub timed_waiters: u32,
 }
 
 /// The owner of one lock inside the kernel in one wait, by the readings that saw threads wait for the lock. The owner had not run since

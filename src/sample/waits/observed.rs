@@ -1,7 +1,7 @@
 //! Waits as sub-samples read them (stat, wchan, syscall), the counts of threads in them, and the class of a wait.
 
 use super::class::WaitClass;
-use super::syscall::{FUTEX_TID_MASK, FUTEX_WAITERS, FutexWait, Syscall};
+use super::syscall::{FUTEX_WAITERS, FutexWait, Syscall, is_owner_word};
 use crate::ids::TaskId;
 use crate::sample::Name;
 use crate::sample::task_state::{RawSyscall, TaskState};
@@ -18,7 +18,7 @@ pub struct ObservedWait {
     /// syscall, where it was read. Of its arguments only operation and value of a futex call are kept, a value above 3 as 3:
     /// other values are sequence numbers. Of the word of a lock that names its owner FUTEX_WAITERS and 1 are kept.
     pub syscall: Option<RawSyscall>,
-    /// The fourth argument of a futex or semtimedop call is a timeout.
+    /// The futex or semtimedop call has a timeout.
     pub has_timeout: bool,
 }
 
@@ -30,8 +30,7 @@ impl ObservedWait {
     pub fn kept_syscall(call: RawSyscall, is_futex: bool) -> RawSyscall {
         let [_, operation, value] = call.arguments;
         // The upper half of an int argument may be anything.
-        let is_owner_word = value & FUTEX_WAITERS != 0 && value & FUTEX_TID_MASK != 0;
-        let value = if is_owner_word { FUTEX_WAITERS | 1 } else { (value & 0xffff_ffff).min(MAX_FUTEX_VALUE) };
+        let value = if is_owner_word(value) { FUTEX_WAITERS | 1 } else { (value & 0xffff_ffff).min(MAX_FUTEX_VALUE) };
         let futex = [0, operation & 0xffff_ffff, value];
         RawSyscall { number: call.number, arguments: if is_futex { futex } else { [0; 3] } }
     }

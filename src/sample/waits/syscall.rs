@@ -17,11 +17,12 @@ pub enum FutexWait {
     /// Most likely such a lock: FUTEX_WAIT with value 2, that of a contended mutex of glibc or of the Go runtime. All waiters share the
     /// address; a condition variable of musl looks the same, with an address for each waiter.
     ContendedMutex { address: u64 },
-    /// A lock that another thread holds: FUTEX_WAIT with a value in which FUTEX_WAITERS and a thread id are set, that of a robust mutex of
-    /// glibc and of a mutex of musl.
+    /// A lock that another thread holds: FUTEX_WAIT with a value in which FUTEX_WAITERS and a number that a thread may have are set, that
+    /// of a robust mutex of glibc and of a mutex of musl.
     OwnerWord { address: u64 },
-    /// FUTEX_WAIT_BITSET with value 2: that of a contended mutex of Rust's standard library. A condition variable may look the same:
-    /// which threads wake its waiters shows what it is.
+    /// FUTEX_WAIT_BITSET with value 2: that of a contended mutex of Rust's standard library, and of one of glibc (2.34 and later) by a
+    /// thread that waits with a timeout. A condition variable may look the same: which threads wake its waiters shows what it is, or the
+    /// words beside the futex.
     LikelyMutex { address: u64 },
     /// FUTEX_WAIT_PRIVATE with value 0: no lock, since 0 is a free one. An idle thread of the Go runtime waits for work like this.
     IdleRuntimeThread { address: u64 },
@@ -47,6 +48,12 @@ pub fn is_shared_operation(operation: u64) -> bool {
     operation & FUTEX_PRIVATE_FLAG == 0
 }
 
+/// Whether the value of a futex call is the word of a lock that names its owner, with FUTEX_WAITERS. A semaphore and a read-write lock of
+/// musl have −1.
+pub fn is_owner_word(value: u64) -> bool {
+    value & FUTEX_WAITERS != 0 && (1..=MAX_TID).contains(&(value & FUTEX_TID_MASK))
+}
+
 const FUTEX_CMD_MASK: u64 = 0x7f;
 const FUTEX_PRIVATE_FLAG: u64 = 0x80;
 const FUTEX_WAIT: u64 = 0;
@@ -57,6 +64,8 @@ const FUTEX_LOCK_PI2: u64 = 13;
 pub const FUTEX_WAITERS: u64 = 0x8000_0000;
 /// The thread id in the word of such a lock
 pub const FUTEX_TID_MASK: u64 = 0x3fff_ffff;
+/// The highest thread id: PID_MAX_LIMIT of include/linux/threads.h
+pub const MAX_TID: u64 = 4 << 20;
 /// 0 free, 1 held, 2 held with waiters: lowlevellock of glibc, and mutexes after Drepper, "Futexes Are Tricky".
 const CONTENDED_FUTEX_VALUE: u64 = 2;
 
@@ -128,7 +137,7 @@ impl Syscall {
         by_descriptor.then_some(self.arguments[0])
     }
 
-    /// What a futex call waits for; `None` for every other call.
+    /// What a futex call waits for; `None` for every other call, those of futex_wait and futex_waitv included.
     pub fn futex_wait(self) -> Option<FutexWait> {
         if self.name != "futex" {
             return None;
@@ -139,11 +148,16 @@ impl Syscall {
         Some(match (command, value) {
             (FUTEX_LOCK_PI | FUTEX_LOCK_PI2, _) => FutexWait::PiLock { address },
             (FUTEX_WAIT, CONTENDED_FUTEX_VALUE) => FutexWait::ContendedMutex { address },
-            (FUTEX_WAIT, _) if value & FUTEX_WAITERS != 0 && value & FUTEX_TID_MASK != 0 => FutexWait::OwnerWord { address },
+            (FUTEX_WAIT, _) if is_owner_word(value) => FutexWait::OwnerWord { address },
             (FUTEX_WAIT_BITSET, CONTENDED_FUTEX_VALUE) => FutexWait::LikelyMutex { address },
             (FUTEX_WAIT, 0) if operation & FUTEX_PRIVATE_FLAG != 0 => FutexWait::IdleRuntimeThread { address },
             _ => FutexWait::Unknown { address },
         })
+    }
+
+    /// Whether it waits at futexes or for semaphores, until a timeout if it has one.
+    pub fn may_have_timeout(self) -> bool {
+        matches!(self.name, "futex" | "futex_wait" | "futex_waitv" | "semtimedop")
     }
 
     /// Whether it is a futex call on a lock that another thread holds.
@@ -287,6 +301,8 @@ const SYSCALLS: &[(&str, i64, i64)] = &[
     ("clone3", 435, 435),
     ("process_madvise", 440, 440),
     ("epoll_pwait2", 441, 441),
+    ("futex_waitv", 449, 449),
+    ("futex_wait", 455, 455),
 ];
 
 #[cfg(test)]
@@ -309,6 +325,7 @@ mod tests {
         assert_eq!(futex(0x80, 0x8000_1267), owner_word, "a robust mutex of glibc, a recursive mutex of musl");
         assert_eq!(futex(0, 0x8000_0010), owner_word, "shared: a mutex of musl");
         assert_eq!(futex(0x80, 0x8000_0000), Some(FutexWait::Unknown { address: 0x1000 }), "without a thread id");
+        assert_eq!(futex(0x80, 0xffff_ffff_ffff_ffff), Some(FutexWait::Unknown { address: 0x1000 }), "a semaphore of musl");
         assert_eq!(futex(0x189, 3), Some(FutexWait::Unknown { address: 0x1000 }), "a read-write lock of glibc");
     }
 

@@ -8,6 +8,9 @@
 // condition variable: nothing is wrong).
 // sleep-behind: one thread holds the lock and waits for a second one, whose holder sleeps until the end; quick (a mutex handed over after
 // 20 µs, with pauses of 5 ms: nothing is wrong).
+// timed (as sleep, but the others wait with a timeout of a minute); timed-cycle (as deadlock, but one of the two waits with a timeout of
+// a second, again and again: no deadlock); crowd (as deadlock, and as many further mutexes as there are WAITERS, for each of which three
+// threads wait); timed-condition, timed-semaphore (the workers wait on it, with a timeout of a second, again and again: nothing is wrong).
 // robust (the holder of a robust mutex sleeps 100 ms at a time); full-pipe, full-socket (the holder writes to a child process that is
 // stopped); shared (a child process holds a mutex in shared memory, and is stopped).
 // socket-answer (the holder asks a child process over a Unix socket, which sleeps 300 ms before it answers), tcp-answer (the same over
@@ -21,6 +24,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +40,7 @@
 
 static pthread_mutex_t locks[3] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+static sem_t jobs;
 static pthread_barrier_t held;
 static const char *mode, *host;
 static int port, waiters, seconds, listener;
@@ -64,6 +69,14 @@ static void sleep_ms(long ms)
 	nanosleep(&time, NULL);
 }
 
+static struct timespec after(long seconds)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_REALTIME, &time);
+	time.tv_sec += seconds;
+	return time;
+}
+
 static void compute_us(long us)
 {
 	struct timespec from, now;
@@ -90,7 +103,7 @@ static void ask(void)
 static void while_held(void)
 {
 	char byte = '?';
-	if (!strcmp(mode, "sleep") || !strcmp(mode, "robust"))
+	if (!strcmp(mode, "sleep") || !strcmp(mode, "robust") || !strcmp(mode, "timed"))
 		sleep_ms(100);
 	else if (!strncmp(mode, "full-", 5)) {
 		static char bytes[4096];
@@ -132,13 +145,27 @@ static void *worker(void *number)
 		for (;;)
 			pthread_cond_wait(&work, &locks[0]);
 	}
+	while (!strcmp(mode, "timed-condition")) {
+		struct timespec end = after(1);
+		pthread_mutex_lock(&locks[0]);
+		pthread_cond_timedwait(&work, &locks[0], &end);
+		pthread_mutex_unlock(&locks[0]);
+	}
+	while (!strcmp(mode, "timed-semaphore")) {
+		struct timespec end = after(1);
+		sem_timedwait(&jobs, &end);
+	}
 	if (!strcmp(mode, "requests") && (long)number < LONE) {
 		char byte;
 		while (recv(lone[(long)number][0], &byte, 1, 0) == 1)
 			;
 	}
 	for (;;) {
-		pthread_mutex_lock(lock);
+		struct timespec end = after(60);
+		if (strcmp(mode, "timed"))
+			pthread_mutex_lock(lock);
+		else if (pthread_mutex_timedlock(lock, &end))
+			continue;
 		long long begin = now_ns();
 		holds();
 		while_held();
@@ -165,8 +192,36 @@ static void *knot(void *number)
 	pthread_barrier_wait(&held);
 	if (!strcmp(mode, "sleep-behind") && own == 1)
 		sleep_ms(seconds * 1000L);
+	if (!strcmp(mode, "timed-cycle") && own == 0) {
+		struct timespec end;
+		do
+			end = after(1);
+		while (pthread_mutex_timedlock(&locks[1], &end));
+	}
 	pthread_mutex_lock(&locks[(own + 1) % count]);
 	return NULL;
+}
+
+// Four threads take a further mutex in turn, for 20 ms each.
+static void *member(void *further)
+{
+	pthread_setname_np(pthread_self(), "member");
+	for (;;) {
+		pthread_mutex_lock(further);
+		sleep_ms(20);
+		pthread_mutex_unlock(further);
+		// Otherwise it takes the lock again before the thread that it woke runs.
+		sleep_ms(1);
+	}
+	return NULL;
+}
+
+static void crowd(long mutexes)
+{
+	pthread_mutex_t *further = calloc(mutexes, sizeof *further);
+	pthread_t thread;
+	for (long number = 0; number < 4 * mutexes; number++)
+		pthread_create(&thread, NULL, member, &further[number / 4]);
 }
 
 // Stopped until the end of this process. With a lock it takes it first.
@@ -315,7 +370,7 @@ int main(int count, char **words)
 		exit(1);
 	if (!strncmp(mode, "full-", 5) || !strcmp(mode, "shared"))
 		stopped_child(!strcmp(mode, "shared"));
-	if (!strcmp(mode, "deadlock") || !strcmp(mode, "sleep-behind"))
+	if (!strcmp(mode, "deadlock") || !strcmp(mode, "sleep-behind") || !strcmp(mode, "timed-cycle") || !strcmp(mode, "crowd"))
 		knots = 2;
 	if (!strcmp(mode, "circle"))
 		knots = 3;
@@ -326,6 +381,10 @@ int main(int count, char **words)
 		pthread_create(&thread, NULL, knot, (void *)number);
 	if (knots)
 		sleep_ms(200);
+	if (!strcmp(mode, "crowd")) {
+		crowd(waiters);
+		waiters = 0;
+	}
 	for (long number = 0; number < waiters; number++)
 		pthread_create(&thread, NULL, worker, (void *)number);
 	sleep_ms(200);

@@ -2,6 +2,7 @@
 //   rust_locks MODE THREADS SECONDS FOLDER
 // MODE: fsync (a mutex is held for a write and an fsync to FOLDER/wal), sleep (for 20 ms), compute (for 5 ms of CPU), rwlock (the write lock
 // is held for 20 ms), nested (a second mutex is taken under the first, by one more thread, too, which sleeps 20 ms under it);
+// timed-pool (workers wait on a condition variable with a timeout of a second, again and again, after two notifications: no lock is waited for),
 // pool (workers wait on a condition variable, a dispatcher gives one a job every 2 ms: no lock is waited for), idle (no jobs),
 // constant (the same by a futex whose value is always 2: each has work for 4 ms, every 5 ms), state (a futex whose value a dispatcher sets to
 // 1 and workers to 2 again at once),
@@ -87,6 +88,10 @@ fn main() {
                             // Otherwise it takes the lock again before the thread that it woke runs.
                             thread::sleep(Duration::from_millis(1));
                         }
+                        "timed-pool" => {
+                            let (queue, filled) = &*jobs;
+                            drop(filled.wait_timeout(queue.lock().unwrap(), Duration::from_secs(1)).unwrap());
+                        }
                         "constant" | "state" => {
                             futex(9, 2);
                             if mode == "constant" {
@@ -127,6 +132,10 @@ fn main() {
             worker
         })
         .collect();
+    if mode == "timed-pool" {
+        // The value at which they wait is that of a contended mutex from now on.
+        (0..2).for_each(|_| jobs.1.notify_one());
+    }
     println!("ready");
     while Instant::now() < end {
         match mode.as_str() {

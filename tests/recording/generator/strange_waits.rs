@@ -52,6 +52,7 @@ pub fn waits(d: &mut Dice) -> Waits {
             waiters: d.u32(),
             owner: blocked_wait(d),
             kernel_lock: d.maybe(Dice::u32),
+            timed_waiters: d.u32(),
         }),
         kernel_lock_owners: d.list(3, |d| KernelLockOwner {
             group: d.u16(),
@@ -106,6 +107,7 @@ fn blocked_wait(d: &mut Dice) -> BlockedWait {
         disk: d.maybe(disk_id),
         mount: d.maybe(Dice::name),
         file_system: d.maybe(Dice::name),
+        has_timeout: d.bool(),
     }
 }
 

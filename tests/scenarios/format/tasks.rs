@@ -167,7 +167,7 @@ pub struct Pipe {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queue {
-    /// mutex, futex, rust-mutex, file-lock, kernel-lock, storage, pipe, socket, remote, unix
+    /// mutex, timed-mutex, futex, rust-mutex, file-lock, kernel-lock, storage, pipe, socket, remote, unix
     pub kind: String,
     pub threads: u16,
     /// Threads at the most frequent futex address
@@ -199,6 +199,12 @@ pub struct Owner {
     pub call: Option<i64>,
     /// The lock for which it waits itself
     pub waits_for: Option<u64>,
+    /// It waits for that with a timeout
+    #[serde(default)]
+    pub timeout: bool,
+    /// Of the threads that wait for it, those with a timeout
+    #[serde(default)]
+    pub timed_waiters: u32,
     /// Sub-samples that saw this; all if it is left out
     pub sub_samples: Option<u16>,
     /// Of a lock inside the kernel: what names the owner (mutex, semaphore, writer, reader)

@@ -29,6 +29,7 @@ pub(super) fn add_owners(phase: &Phase, waits: &mut Waits) {
             syscall: syscall(futex_of_owner, owner.call),
             seen_count: seen as u16,
             last_sub_sample: SUB_SAMPLES as u16 - 1,
+            has_timeout: owner.timeout,
             ..synthetic::waits::blocked(task, owner.name.as_deref().unwrap_or(process.name.as_str()))
         };
         if let Some(remote) = &owner.remote {
@@ -49,6 +50,7 @@ pub(super) fn add_owners(phase: &Phase, waits: &mut Waits) {
                 waiters,
                 owner: wait,
                 kernel_lock: owner.kernel_lock,
+                timed_waiters: owner.timed_waiters * seen,
             });
             continue;
         };

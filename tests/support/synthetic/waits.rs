@@ -129,6 +129,7 @@ pub fn blocked(task: TaskId, comm: impl Into<Name>) -> BlockedWait {
         disk: None,
         mount: None,
         file_system: None,
+        has_timeout: false,
     }
 }
 

@@ -23,7 +23,8 @@ pub const DEADLOCK: Rule = Rule {
                thread with the number in the mutex any more.",
     caveats: "Only mutexes of glibc, robust ones, those of musl but plain ones, futexes with priority inheritance and locks \
               inside the kernel name their owner; deadlocks of file locks are reported as file-lock-queue. Without permission to \
-              read the memory of the process nothing is known. Where another thread unlocks a mutex, as with one that is used as a \
+              read the memory of the process nothing is known. A cycle in which a thread waits with a timeout \
+              (pthread_mutex_timedlock) is no deadlock: idle-but-blocked says so. Where another thread unlocks a mutex, as with one that is used as a \
               semaphore, its holder may have ended with good reason.",
     next_steps: &[
         "the stacks of these threads: gdb -p PID, thread apply all bt",
@@ -41,7 +42,7 @@ fn deadlock(context: &RuleContext) -> Vec<Candidate> {
 }
 
 fn candidate(deadlock: &Deadlock) -> Candidate {
-    let Deadlock { group, threads, known_by: fields, process, others } = deadlock;
+    let Deadlock { group, threads, known_by: fields, process, others, .. } = deadlock;
     let has_ended = deadlock.has_ended();
     let pid = threads.first().map_or(0, |thread| thread.wait.task.pid);
     let label = format!("{} ({pid})", lossy_name(process));

@@ -128,8 +128,8 @@ impl KnownThread {
             None if channel.is_ok() => alone,
             known => classify_wait(self.state, &channel, known),
         };
-        self.futex_wait = known.and_then(|call| context.futex_wait(call));
-        self.has_timeout &= self.futex_wait.is_some() || known.is_some_and(|call| call.name == "semtimedop");
+        self.has_timeout &= known.is_some_and(Syscall::may_have_timeout);
+        self.futex_wait = known.and_then(|call| context.futex_wait(call, self.has_timeout));
         self.wait = WaitState { wchan: channel, syscall: call.map(Arc::new) };
     }
 

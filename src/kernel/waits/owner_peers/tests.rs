@@ -51,6 +51,7 @@ fn waits() -> Waits {
         waiters: 120,
         owner,
         kernel_lock: None,
+        timed_waiters: 0,
     };
     let observed = synthetic::waits::observed();
     Waits { lock_owners: vec![row], sub_samples: vec![SubSample::default(); 10], observed, ..Waits::default() }

@@ -218,9 +218,10 @@ columns! { BlockedWait: 32 {
     disk,
     mount,
     file_system,
+    has_timeout,
 } }
 columns! { WaitQueue: 12 { group, wait, futex_address, seen_count, file, lock_holder } }
-columns! { LockOwner: 42 { group, futex_address, field, waiters, owner, kernel_lock, is_shared } }
+columns! { LockOwner: 42 { group, futex_address, field, waiters, owner, kernel_lock, is_shared, timed_waiters } }
 columns! { KernelLockOwner: 44 { group, lock, field, waiters, waits_for, owner } }
 columns! { ThreadStack: 12 { task, kernel } }
 columns! { UserStack: 12 { task, functions } }
