@@ -6,10 +6,12 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
+use stalltop::sample::Sample;
 use stalltop::sample::waits::OwnerField;
 
 use crate::attempt::{Attempt, agree};
@@ -419,6 +421,12 @@ fn holders_of_a_mutex_for_which_threads_wait_with_a_timeout() {
 fn a_cycle_in_which_one_thread_waits_with_a_timeout() {
     check("timed-cycle", &[], |said, holders| {
         said.must_not("deadlock");
+        let is_whole = |sample: &Arc<Sample>| {
+            let owners = || sample.waits.lock_owners.iter().filter(|row| row.owner.syscall.is_some());
+            owners().any(|row| row.owner.has_timeout) && owners().any(|row| row.timed_waiters == row.waiters)
+        };
+        let is_seen = samples(said.recording()).iter().any(is_whole);
+        said.expect(is_seen, || "no sample has both holders".to_owned());
         let found = said.must("idle-but-blocked", "host", "critical");
         said.says(
             &found,
