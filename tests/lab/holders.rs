@@ -464,7 +464,7 @@ fn a_pool_on_a_semaphore_with_a_timeout() {
 #[test]
 fn pools_of_musl_that_wait_with_a_timeout() {
     let Some(_lab) = Lab::open(&["musl-gcc", "unshare"]) else { return };
-    for mode in ["timed-condition", "timed-semaphore", "timed"] {
+    for mode in ["timed-condition", "timed-semaphore"] {
         musl_names_no_holder(mode);
     }
 }
