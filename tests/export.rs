@@ -12,6 +12,8 @@
 
 #[path = "tables/made.rs"]
 mod made;
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/synthetic.rs"]
 mod synthetic;
 
@@ -22,6 +24,7 @@ use std::path::Path;
 use std::process::Command;
 
 use made::{Machine, run};
+use program::program;
 
 const HOSTILE: &str = "=1+1,\"a\"\n\u{1b}[31m";
 
@@ -157,7 +160,7 @@ fn a_write_error_leaves_no_file() {
     let target = directory.path().join("out.csv");
     // Like a full disk: writes beyond 64 KiB fail.
     let script = "ulimit -f 64; exec \"$0\" export \"$1\" -o \"$2\"";
-    let program = env!("CARGO_BIN_EXE_stalltop");
+    let program = program();
     let output =
         Command::new("bash").args(["-c", script, program, recording.path(), target.to_str().unwrap()]).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -169,10 +172,10 @@ fn a_write_error_leaves_no_file() {
 fn a_full_standard_output_exits_with_1() {
     let recording = Machine::default().record(3);
     let script = "exec \"$0\" export \"$1\" -o - --format csv > /dev/full";
-    let output = Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_stalltop"), recording.path()]).output().unwrap();
+    let output = Command::new("sh").args(["-c", script, program(), recording.path()]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     let script = "\"$0\" export \"$1\" -o - --format csv | head -c 1 > /dev/null; exit ${PIPESTATUS[0]}";
-    let output = Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_stalltop"), recording.path()]).output().unwrap();
+    let output = Command::new("bash").args(["-c", script, program(), recording.path()]).output().unwrap();
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
 }
 
@@ -182,7 +185,7 @@ fn a_reader_that_closes_in_the_middle_ends_it_without_a_message() {
     let recording = Machine { cpus: 64, ..Machine::default() }.record(60);
     for format in ["csv", "jsonl"] {
         let script = "\"$0\" export \"$1\" -o - --format \"$2\" | head -c 100000 > /dev/null; exit ${PIPESTATUS[0]}";
-        let arguments = ["-c", script, env!("CARGO_BIN_EXE_stalltop"), recording.path(), format];
+        let arguments = ["-c", script, program(), recording.path(), format];
         let output = Command::new("bash").args(arguments).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), &*stderr), (Some(0), ""), "{format}");
@@ -321,7 +324,7 @@ fn a_recorder_exports_each_recording_that_ends() {
     let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
     let (recordings, live, later) = (path("recordings"), path("live"), path("later"));
     let times = ["--interval", "100ms", "--rotate", "1s", "--for", "3s", "--no-config"];
-    let mut record = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut record = Command::new(program());
     record.args(["record", &recordings, "--export", &live]).args(times);
     // It may learn a baseline.
     let output = record.env("XDG_STATE_HOME", place.path()).output().unwrap();

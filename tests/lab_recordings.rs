@@ -20,6 +20,11 @@ use std::process::Command;
 use serde::Deserialize;
 use serde_json::Value;
 
+#[path = "support/program.rs"]
+mod program;
+
+use program::program;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
@@ -122,8 +127,7 @@ fn each_recording_is_in_the_table_and_small() {
 
 fn check(name: &str) -> Value {
     let file = folder().join("lab").join(format!("{name}.stalltop"));
-    let out =
-        Command::new(env!("CARGO_BIN_EXE_stalltop")).args(["check", "--json"]).arg(&file).output().expect("stalltop runs");
+    let out = Command::new(program()).args(["check", "--json"]).arg(&file).output().expect("stalltop runs");
     let text = String::from_utf8(out.stdout).expect("JSON is UTF-8");
     let error = String::from_utf8_lossy(&out.stderr);
     serde_json::from_str(&text).unwrap_or_else(|why| panic!("{name}: not JSON: {why}\n{text}\n{error}"))

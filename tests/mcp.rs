@@ -16,8 +16,11 @@ use serde_json::{Value, json};
 
 #[path = "support/executable.rs"]
 mod executable;
+#[path = "support/program.rs"]
+mod program;
 
 use executable::copy_executable;
+use program::program;
 
 /// About 2,000 tokens.
 const MAX_ANSWER_BYTES: usize = 8_000;
@@ -45,7 +48,7 @@ type Client = RunningService<RoleClient, ()>;
 fn with_client<F: Future<Output = ()>>(options: &[&str], path: Option<&Path>, test: impl FnOnce(Client) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_stalltop"));
+        let mut command = tokio::process::Command::new(program());
         command.arg("mcp").args(options).env("XDG_STATE_HOME", std::env::temp_dir());
         if let Some(path) = path {
             command.env("PATH", format!("{}:{}", path.display(), std::env::var("PATH").unwrap_or_default()));
@@ -128,7 +131,7 @@ fn the_cause_of_every_lab_recording_is_on_the_first_page() {
 fn check_prints_json_by_its_schema() {
     let recordings = fs::read_dir(lab_recordings()).unwrap().map(|entry| entry.unwrap().path());
     for recording in recordings {
-        let output = Command::new(env!("CARGO_BIN_EXE_stalltop")).args(["check", "--json"]).arg(&recording).output().unwrap();
+        let output = Command::new(program()).args(["check", "--json"]).arg(&recording).output().unwrap();
         let value: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_valid("check", &value);
         assert!(!value["figures"].is_null() && value["schema"] == "stalltop/1");
@@ -219,7 +222,7 @@ fn what_cannot_be_done_is_said_in_one_line() {
 fn another_host_is_diagnosed_by_ssh() {
     let folder = tempfile::tempdir().unwrap();
     let ssh = folder.path().join("ssh");
-    let program = env!("CARGO_BIN_EXE_stalltop");
+    let program = program();
     let script = format!(
         "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\n[ \"$2\" = db1 ] || exit 255\nshift 3\nexec {program} \"$@\"\n"
     );

@@ -31,6 +31,8 @@ mod payload;
 mod power;
 #[path = "reliability/program.rs"]
 mod program;
+#[path = "support/program.rs"]
+mod program_under_test;
 #[path = "reliability/recorded.rs"]
 mod recorded;
 #[path = "recording/support.rs"]

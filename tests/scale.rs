@@ -1,10 +1,21 @@
 //! A machine with 512 CPUs, 5,000 block devices, 1,000 interfaces and 100,000 tasks: it is sampled completely, the cost grows
-//! linearly with its size, and every screen is readable.
+//! linearly with its size, and every screen is readable. Beside it what else a sample costs: allocations, and memory over an hour. One
+//! test binary, since an hour computes on one CPU.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may fail loudly, and prints its figures")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may fail loudly, and prints its figures"
+)]
 
+#[path = "scale/allocations.rs"]
+mod allocations;
 #[path = "support/counting_allocator.rs"]
 mod counting_allocator;
+#[path = "scale/memory_growth.rs"]
+mod memory_growth;
 #[path = "support/proc_tree.rs"]
 mod proc_tree;
 #[path = "support/synthetic.rs"]

@@ -19,6 +19,8 @@ mod command;
 mod formats;
 #[path = "tables/made.rs"]
 mod made;
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/synthetic.rs"]
 mod synthetic;
 

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::harness::program;
 use crate::output::texts_of;
 
 /// Findings: idle-but-blocked (critical), disk-latency (warning).
@@ -16,7 +17,7 @@ const POOL: &str = "16-idle-pool";
 fn stalltop(arguments: &[&str]) -> Command {
     static STATE: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
     let state = STATE.get_or_init(|| tempfile::tempdir().unwrap()).path();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", state).env("TZ", "UTC0");
     command.args(["--no-config"]).env_remove("STALLTOP_THRESHOLD");
     command

@@ -9,10 +9,11 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::harness::program;
 use crate::output::texts_of;
 
 fn stalltop(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", state_directory());
     command
 }
@@ -404,7 +405,7 @@ fn a_recording_that_cannot_be_written_does_not_cost_the_verdict() {
         let file = directory.path().join("full.stalltop");
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" check --for 1s --save \"$1\"")]);
-        command.args([env!("CARGO_BIN_EXE_stalltop"), file.to_str().unwrap()]).env("XDG_STATE_HOME", state_directory());
+        command.args([program(), file.to_str().unwrap()]).env("XDG_STATE_HOME", state_directory());
         let (code, verdict, stderr) = texts_of(&command.output().unwrap());
         assert!((0..=2).contains(&code) && verdict.contains("CPUs busy"), "{blocks}: {code} {verdict} {stderr}");
         assert!(stderr.contains("full.stalltop"), "{blocks}: {stderr}");

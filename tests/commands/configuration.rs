@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::harness::program;
 use crate::output::texts_of;
 
 /// A home directory with a configuration file.
@@ -36,7 +37,7 @@ impl Home {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+        let mut command = Command::new(program());
         command.args(arguments).stdin(Stdio::null());
         for name in ["STALLTOP_THRESHOLD", "STALLTOP_SPEED", "STALLTOP_CONFIG", "SUDO_USER"] {
             command.env_remove(name);

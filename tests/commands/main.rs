@@ -11,11 +11,13 @@
 )]
 
 mod armed;
+mod baseline;
 mod cast;
 mod check;
 mod cli;
 mod completions;
 mod configuration;
+mod containers;
 mod docs;
 mod doctor;
 mod every_command;
@@ -29,11 +31,13 @@ mod install;
 #[path = "../support/loop_device.rs"]
 mod loop_device;
 mod operations;
+mod other_users;
 mod output;
 #[cfg(feature = "native-histograms")]
 #[path = "../support/prometheus.rs"]
 mod prometheus_server;
 mod pty;
+mod segments;
 mod serve;
 mod service;
 #[path = "../support/synthetic.rs"]

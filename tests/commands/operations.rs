@@ -11,13 +11,15 @@ use stalltop::recording::Replayer;
 use stalltop::sample::Reading;
 use stalltop::sample::operations::Operations;
 
+use crate::harness::program;
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Records with `--ops` until `enough` holds for the counts and the standard error. Returns the file, the exit status and the
 /// standard error.
 fn record(folder: &Path, ops: &str, enough: impl Fn(&[Reading<Operations>], &str) -> bool) -> (PathBuf, ExitStatus, String) {
     let (file, told) = (folder.join("new.stalltop"), folder.join("told"));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     command.args(["record", "-i", "100ms", "--for", "10m", "--ops", ops]).arg(&file);
     for home in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"] {
         command.env(home, folder);
@@ -57,7 +59,7 @@ fn each_sample_has_the_total() {
     assert!(!counted.is_empty() && counted.is_sorted_by_key(|operations| (operations.printed_boottime_ns, operations.total)));
     assert!(counted.iter().all(|operations| operations.total.0 % 7 == 0 && operations.total.0 > 0), "{counted:?}");
     assert!(counted.last().unwrap().printed_boottime_ns <= last.at.boottime_ns);
-    let info = Command::new(env!("CARGO_BIN_EXE_stalltop")).arg("info").arg(&file).output().unwrap();
+    let info = Command::new(program()).arg("info").arg(&file).output().unwrap();
     let info = String::from_utf8(info.stdout).unwrap();
     let (first, last) = (counted.first().unwrap().total.0, counted.last().unwrap().total.0);
     assert!(info.contains(&format!("counted   {first} to {last} operations")), "{info}");

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use stalltop::recording::{Replayer, Tail};
 
 use crate::executable::copy_executable;
+use crate::harness::program;
 
 /// A user id as systemd assigns for DynamicUser=.
 const SOMEBODY: u32 = 61_184;
@@ -84,7 +85,7 @@ impl Place {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        copy_executable(env!("CARGO_BIN_EXE_stalltop"), folder.path().join("stalltop"));
+        copy_executable(program(), folder.path().join("stalltop"));
         let state = directory(folder.path().join("state"));
         Place { folder, state, _turn: turn }
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::executable::copy_executable;
+use crate::harness::program;
 use crate::load_process::PART;
 pub use crate::load_process::{Load, plays, ready_until_killed};
 
@@ -32,7 +33,7 @@ pub fn inside(wrapper: &[&str], test: &str) -> Result<String, String> {
 
 /// The program, with a state directory of its own.
 pub fn stalltop(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", state_directory()).current_dir(state_directory());
     command
 }
@@ -53,10 +54,10 @@ pub fn run(command: &mut Command) -> (i32, String, String) {
 pub fn for_everybody() -> (tempfile::TempDir, PathBuf) {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
-    let program = directory.path().join("stalltop");
-    copy_executable(env!("CARGO_BIN_EXE_stalltop"), &program);
+    let copy = directory.path().join("stalltop");
+    copy_executable(program(), &copy);
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    (directory, program)
+    (directory, copy)
 }
 
 /// A program that is ended with the test.

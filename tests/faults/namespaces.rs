@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use nix::mount::{MsFlags, mount};
 
 use crate::again::{Running, for_everybody, inside, is_root, plays, run, stalltop, state_directory};
+use crate::harness::program;
 
 /// `sh -c` in namespaces of its own; `None` where that does not work.
 fn shell_in(flags: &[&str], script: &str) -> Option<Command> {
@@ -73,14 +74,14 @@ fn in_another_network_namespace_exits_are_reported_as_unreadable() {
     if !here.starts_with("seen ") {
         return println!("skipped: {here}");
     }
-    let Some(there) = shell_in(&["--net"], &format!("'{}' doctor", env!("CARGO_BIN_EXE_stalltop"))) else { return };
+    let Some(there) = shell_in(&["--net"], &format!("'{}' doctor", program())) else { return };
     let there = ends(there);
     assert!(there.starts_with("not seen ") && there.contains("only in the network namespace of PID 1"), "{there}");
 }
 
 #[test]
 fn without_proc_there_is_one_line_and_a_code() {
-    let program = env!("CARGO_BIN_EXE_stalltop");
+    let program = program();
     for (arguments, expected) in [("", 7), ("record /nowhere/x", 7), ("doctor", 7), ("check", 3)] {
         // One may be mounted above another.
         let script = format!(
@@ -100,7 +101,7 @@ fn without_proc_there_is_one_line_and_a_code() {
 /// As on a kernel without CONFIG_DEBUG_INFO_BTF: most programs need the types by which tracepoints have arguments (tp_btf).
 #[test]
 fn without_the_types_of_the_kernel_wake_ups_are_traced_and_doctor_says_what_is_missing() {
-    let program = env!("CARGO_BIN_EXE_stalltop");
+    let program = program();
     let hidden = |command: &str| format!("mount -t tmpfs none /sys/kernel/btf || exit 99; exec '{program}' {command}");
     let flags = ["--mount"];
     // It is woken by the end of each child.

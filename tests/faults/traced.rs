@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::again::{stalltop, state_directory};
-use crate::harness::{self, Session};
+use crate::harness::{self, Session, program};
 
 /// One system call.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Trace {
         let mut command = portable_pty::CommandBuilder::new("strace");
         command.args(["-f", "-y", "-qq", "-s", "4096", "-e", &format!("trace={calls}"), "-o"]);
         command.arg(&file);
-        command.arg(env!("CARGO_BIN_EXE_stalltop"));
+        command.arg(program());
         let mut command = harness::prepared(command);
         command.cwd(directory.path());
         let mut session = Session::start(command, 100, 30);
@@ -168,7 +168,7 @@ fn no_file_system_is_accessed_but_those_of_the_kernel() {
             Ok(traced) => traced,
             Err(why) => return println!("skipped: {why}"),
         };
-        let own = std::path::Path::new(env!("CARGO_BIN_EXE_stalltop")).parent().unwrap().to_str().unwrap();
+        let own = std::path::Path::new(program()).parent().unwrap().to_str().unwrap();
         let temporary = std::env::temp_dir();
         let temporary = temporary.to_str().unwrap();
         let searched = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();

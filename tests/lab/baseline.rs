@@ -5,6 +5,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::harness::program;
 use crate::proc::{IN_FLIGHT, READ_MS, READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab};
 
@@ -30,11 +31,7 @@ fn learn_measures_an_idle_disk_and_refuses_a_busy_one() {
     scenario.until("has a disk", |scenario| scenario.said().contains("simulated disk /dev/"));
     let device = scenario.device();
     let stalltop = |arguments: &[&str]| -> Output {
-        Command::new(env!("CARGO_BIN_EXE_stalltop"))
-            .args(arguments)
-            .env("XDG_STATE_HOME", state.path())
-            .output()
-            .expect("stalltop")
+        Command::new(program()).args(arguments).env("XDG_STATE_HOME", state.path()).output().expect("stalltop")
     };
     let (reads, writes) = (diskstat(&device, READS_COMPLETED), diskstat(&device, WRITES_COMPLETED));
     let before_ms = diskstat(&device, READ_MS);

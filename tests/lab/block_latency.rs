@@ -9,6 +9,7 @@ use stalltop::kernel::Root;
 use stalltop::kernel::probe::block_latencies;
 
 use crate::attempt::agree;
+use crate::harness::program;
 use crate::proc::{READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab};
 
@@ -19,7 +20,7 @@ const COLUMNS: &str = "name,r/s,r_await,r_p50,r_p99,r_seq";
 #[test]
 fn quantiles_of_a_disk_with_two_latencies() {
     let Some(lab) = Lab::open(DISK_TOOLS) else { return };
-    let program = Path::new(env!("CARGO_BIN_EXE_stalltop"));
+    let program = Path::new(program());
     if let Err(why) = block_latencies::try_to_attach(&Root::host(), program) {
         return println!("skipped: {why}");
     }

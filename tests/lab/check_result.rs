@@ -8,6 +8,7 @@ use serde_json::Value;
 use stalltop::recording::Replayer;
 
 use crate::attempt::Range;
+use crate::harness::program;
 
 /// One output of `check --json`, and its errors.
 pub struct CheckResult {
@@ -19,7 +20,7 @@ pub struct CheckResult {
 
 /// Runs `stalltop check` on the machine as it is now. `state` is its state directory.
 pub fn check(name: &str, state: &Path, seconds: u32, interval: &str) -> CheckResult {
-    check_by(Command::new(env!("CARGO_BIN_EXE_stalltop")), name, state, seconds, interval)
+    check_by(Command::new(program()), name, state, seconds, interval)
 }
 
 /// The same by a command that runs stalltop with the arguments that are added.

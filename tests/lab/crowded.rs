@@ -8,6 +8,7 @@ use serde_json::Value;
 use stalltop::recording::Replayer;
 
 use crate::disk_load::Load;
+use crate::harness::program;
 use crate::scenario::Lab;
 use crate::starved::sched;
 
@@ -36,7 +37,7 @@ fn check_prints_and_saves_its_verdict_in_time_or_says_why_not() {
     std::thread::sleep(Duration::from_secs(1));
 
     let file = state.path().join("crowded.stalltop");
-    let mut check = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut check = Command::new(program());
     check.args(["check", "--for", "10s", "--json", "--save"]).arg(&file).env("XDG_STATE_HOME", state.path());
     let begin = Instant::now();
     let output = check.output().expect("stalltop runs");

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::figures::{SECONDS, answer, tool};
+use crate::harness::program;
 
 const SPAN: Duration = Duration::from_secs(20);
 
@@ -81,7 +82,7 @@ impl Frozen {
 
     /// `stalltop table`.
     pub fn table(&self, what: &str) -> Running {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+        let mut command = Command::new(program());
         command.arg("--root").arg(self.directory.path()).args(["table", what, SECONDS, "1", "--columns", "all"]);
         command.args(["--format", "json"]).stdin(Stdio::null()).stdout(Stdio::piped());
         Running(Some(command.spawn().expect("stalltop")))

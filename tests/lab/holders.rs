@@ -18,6 +18,7 @@ use crate::attempt::{Attempt, agree};
 use crate::check_result::{CheckResult, check as stalltop_check};
 use crate::disk_load::{DiskLoad, Load, link};
 use crate::executable::copy_executable;
+use crate::harness::program;
 use crate::held_truth::{HeldTruth, samples};
 use crate::long;
 use crate::scenario::{Lab, compiled};
@@ -93,12 +94,12 @@ fn an_ordinary_user_sees_the_holders_of_its_own_mutexes() {
     let Some(_lab) = Lab::open(&["gcc", "setpriv"]) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     // Directories above the build may not be readable for others.
-    let (program, load) = (folder.path().join("stalltop"), folder.path().join("mutexes"));
-    copy_executable(env!("CARGO_BIN_EXE_stalltop"), &program);
+    let (copy, load) = (folder.path().join("stalltop"), folder.path().join("mutexes"));
+    copy_executable(program(), &copy);
     copy_executable(mutexes(), &load);
     let state = folder.path().join("state");
     std::fs::create_dir(&state).expect("a folder");
-    for path in [folder.path(), &state, &program, &load] {
+    for path in [folder.path(), &state, &copy, &load] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("permissions");
     }
     let as_nobody = |program: &Path| {
@@ -110,7 +111,7 @@ fn an_ordinary_user_sees_the_holders_of_its_own_mutexes() {
         let mut command = as_nobody(&load);
         command.args(["sleep", "12", "60"]);
         let _load = Load::start(command);
-        let mut check = as_nobody(&program);
+        let mut check = as_nobody(&copy);
         check.args(["check", "--for", "4s", "--no-config"]).env("XDG_STATE_HOME", &state);
         let said = String::from_utf8(check.output().expect("stalltop runs").stdout).expect("UTF-8");
         let says = " threads wait for a lock (one mutex, by the futex call) behind worker/";

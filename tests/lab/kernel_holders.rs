@@ -12,6 +12,7 @@ use stalltop::kernel::probe::TaskIterator;
 use crate::attempt::Attempt;
 use crate::check_result::CheckResult;
 use crate::disk_load::{DiskLoad, Load};
+use crate::harness::program;
 use crate::kernel_locks::klock;
 use crate::scenario::Lab;
 
@@ -62,7 +63,7 @@ fn switches(tid: u32) -> Option<(u64, u64)> {
 /// Looks at the owner fields during which the thread of the load held the lock all the time and threads of process `pid` waited: those
 /// in which all rows of these name it, and all of them.
 fn looks(pid: u32, truth: &Path, seconds: u64, holds_the_lock: fn(&Truth) -> bool) -> (u32, u32) {
-    let program = Path::new(env!("CARGO_BIN_EXE_stalltop"));
+    let program = Path::new(program());
     let iterator = TaskIterator::load(program).expect("the eBPF program is loaded");
     let (mut right, mut all) = (0, 0);
     let end = Instant::now() + Duration::from_secs(seconds);

@@ -3,6 +3,7 @@
 use std::process::{Child, Command, Stdio};
 
 use crate::attempt::{agree, wait_for_quiet};
+use crate::harness::program;
 use crate::network::start_flows;
 use crate::scenario::Lab;
 
@@ -43,7 +44,7 @@ fn a_full_interface_has_the_figures_of_sar() {
 fn compare() -> Result<(), String> {
     let nicstat = |options: &[&str]| {
         let fixed = ["--no-config", "nicstat", "-i", "labA", "-S", "labA:100fd"];
-        begin(env!("CARGO_BIN_EXE_stalltop"), &[&fixed, options, &[SECONDS, "2"]].concat())
+        begin(program(), &[&fixed, options, &[SECONDS, "2"]].concat())
     };
     let (plain, apart, theirs) = (nicstat(&["-p"]), nicstat(&["-U"]), begin("sar", &["-n", "DEV", SECONDS, "1"]));
     let (plain, apart, theirs) = (answer(plain), answer(apart), answer(theirs));

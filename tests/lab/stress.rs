@@ -11,6 +11,7 @@ use stalltop::sample::Sample;
 use stalltop::units::Counter;
 
 use crate::disk_load::{Cgroup, DiskLoad, Load};
+use crate::harness::program;
 use crate::proc::{IN_FLIGHT, WRITES_COMPLETED, diskstat};
 
 /// The duration; the disk is stalled from a third to two thirds of it.
@@ -37,7 +38,7 @@ fn samples_are_on_time_or_have_their_delay() {
     let storm = ground.start("storm", FORKS);
 
     let file = state.path().join("stress.rec");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     command.args(["record", "--for", &format!("{SECONDS}s")]).arg(&file).env("XDG_STATE_HOME", state.path());
     let recording = Load::start_silent(command.stdout(Stdio::null()).stderr(Stdio::null()));
     let third = Duration::from_secs(SECONDS / 3);

@@ -15,6 +15,7 @@ use stalltop::kernel::{Root, wake_trace};
 
 use crate::attempt::agree;
 use crate::disk_load::Load;
+use crate::harness::program;
 use crate::long;
 use crate::scenario::{Lab, compiled};
 
@@ -37,7 +38,7 @@ pub enum Types {
 
 /// stalltop, to which arguments are added.
 pub fn stalltop(types: Types) -> Command {
-    let program = env!("CARGO_BIN_EXE_stalltop");
+    let program = program();
     if types == Types::Described {
         return Command::new(program);
     }
@@ -54,7 +55,7 @@ fn trace(types: Types, mode: &str, probes: &str, mut verify: impl FnMut(&Value, 
     if Command::new("rustc").arg("--version").output().is_err() {
         return println!("skipped: rustc is not installed");
     }
-    let program = Path::new(env!("CARGO_BIN_EXE_stalltop"));
+    let program = Path::new(program());
     if let Err(why) = wake_trace::try_to_attach(&Root::host(), program) {
         return println!("skipped: {why}");
     }

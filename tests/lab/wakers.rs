@@ -14,6 +14,7 @@ use stalltop::sample::waits::{LockOwner, OwnerField};
 use crate::attempt::agree;
 use crate::check_result::check_by;
 use crate::disk_load::Load;
+use crate::harness::program;
 use crate::held_truth::{HeldTruth, samples};
 use crate::long;
 use crate::scenario::Lab;
@@ -58,7 +59,7 @@ fn watch(types: Types, mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), S
     if Command::new("rustc").arg("--version").output().is_err() {
         return println!("skipped: rustc is not installed");
     }
-    if let Err(why) = wake_trace::try_to_attach(&Root::host(), Path::new(env!("CARGO_BIN_EXE_stalltop"))) {
+    if let Err(why) = wake_trace::try_to_attach(&Root::host(), Path::new(program())) {
         return println!("skipped: {why}");
     }
     let folder = tempfile::tempdir().expect("a folder");

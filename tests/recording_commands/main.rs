@@ -14,6 +14,8 @@ mod compare;
 #[path = "../recording/generator.rs"]
 mod generator;
 mod parts;
+#[path = "../support/program.rs"]
+mod program;
 mod report;
 #[path = "../recording/support.rs"]
 mod support;
@@ -23,9 +25,11 @@ mod synthetic;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use program::program;
+
 /// Runs the program until it ends.
 fn stalltop(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_stalltop")).args(arguments).envs([("TZ", "UTC"), ("LC_ALL", "C.UTF-8")]).output().unwrap()
+    Command::new(program()).args(arguments).envs([("TZ", "UTC"), ("LC_ALL", "C.UTF-8")]).output().unwrap()
 }
 
 /// A recording of the lab, whose figures are known.

@@ -14,6 +14,7 @@ use stalltop::sample::block_io::BlockIo;
 use stalltop::sample::disk::Operation;
 use stalltop::sample::{Absent, Name, Sample};
 
+use crate::program::program;
 use crate::{lab, stalltop, support, synthetic};
 
 /// Writes a report; returns its text.
@@ -367,11 +368,7 @@ fn a_disk_that_fills_leaves_nothing_behind() {
     // Blocks of 512 bytes: far less than a page.
     let script = "ulimit -f 8; exec \"$0\" report \"$1\" -o \"$2\"";
     let target = folder.path().join("page.html");
-    let output = Command::new("sh")
-        .args(["-c", script, env!("CARGO_BIN_EXE_stalltop")])
-        .args([&lab("16-idle-pool"), &target])
-        .output()
-        .unwrap();
+    let output = Command::new("sh").args(["-c", script, program()]).args([&lab("16-idle-pool"), &target]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), said.lines().count()), (Some(5), 1), "{said}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

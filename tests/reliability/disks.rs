@@ -15,6 +15,7 @@ use stalltop::sample::Sample;
 
 use crate::generator::{self, Machine};
 use crate::measure::{MIB, Trials, full};
+use crate::program_under_test::program;
 use crate::support::{PATIENCE, few_samples, options, record, until};
 
 /// Fails the n-th operation (all from then on, when `forever`), or takes only a part of each write.
@@ -442,7 +443,7 @@ fn a_file_size_limit_ends_the_recording_with_a_message() {
     let path = directory.path().join("limited.stalltop");
     // In units of 512 bytes, or 1024 where sh is bash.
     let output = Command::new("sh")
-        .args(["-c", "ulimit -f 60 && exec \"$0\" record --for 60s -i 100ms \"$1\"", env!("CARGO_BIN_EXE_stalltop")])
+        .args(["-c", "ulimit -f 60 && exec \"$0\" record --for 60s -i 100ms \"$1\"", program()])
         .arg(&path)
         .env("XDG_STATE_HOME", directory.path())
         .output()
@@ -466,7 +467,7 @@ fn without_memory_what_was_written_stays_intact() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("poor.stalltop");
         let output = Command::new("sh")
-            .args(["-c", "ulimit -v \"$2\" && exec \"$0\" record --for 700ms -i 100ms \"$1\"", env!("CARGO_BIN_EXE_stalltop")])
+            .args(["-c", "ulimit -v \"$2\" && exec \"$0\" record --for 700ms -i 100ms \"$1\"", program()])
             .arg(&path)
             .arg(kib.to_string())
             .env("XDG_STATE_HOME", directory.path())

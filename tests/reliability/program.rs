@@ -10,11 +10,12 @@ use stalltop::recording::{Recorder, RecorderOptions, Replayer, StreamReader, Tai
 
 use crate::generator;
 use crate::measure::{MIB, Trials, full};
+use crate::program_under_test::program;
 use crate::recorded::Recorded;
 use crate::support::{PATIENCE, Sink, options};
 
 fn info(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     command.arg("info").args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
@@ -88,7 +89,7 @@ fn a_recording_may_be_an_inherited_descriptor() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("one");
     fs::write(&path, &Recorded::small().bytes).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     let output = command.args(["info", "/proc/self/fd/0"]).stdin(File::open(&path).unwrap()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }

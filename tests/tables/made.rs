@@ -13,6 +13,7 @@ use stalltop::sample::task::{Process, ProcessFacts, TaskIo, Thread};
 use stalltop::sample::{Absent, Host, Name, Sample};
 use stalltop::units::Counter;
 
+use super::program::program;
 use super::synthetic::{self, cpu_times};
 
 /// A machine on which CPU 7 (or the last one), one process and one disk are busy.
@@ -134,7 +135,7 @@ fn host() -> Host {
 }
 
 pub fn stalltop(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", "/nonexistent").env("TZ", "UTC");
     command
 }

@@ -11,6 +11,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use stalltop::recording::{Mark, Replayer, Tail};
 
+use crate::harness::program;
+
 /// Nothing here takes so long unless it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -31,7 +33,7 @@ impl Place {
 
     /// The program, with directories of its own.
     pub fn stalltop(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+        let mut command = Command::new(program());
         command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
         command.env("XDG_STATE_HOME", self.path("state")).env("XDG_CONFIG_HOME", self.path("config"));
         command.env("XDG_RUNTIME_DIR", self.path("run")).env_remove("STALLTOP_THRESHOLD");

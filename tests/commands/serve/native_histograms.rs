@@ -20,6 +20,7 @@ use stalltop::sample::block_io::{BlockIo, LatencyBucket};
 use stalltop::sample::disk::Operation;
 use stalltop::units::Counter;
 
+use crate::harness::program;
 use crate::loop_device::LoopDevice;
 use crate::prometheus_server::Prometheus;
 use crate::serve::metrics::{RECORDINGS, exported, exported_of_huge_machine, has_promtool};
@@ -223,7 +224,7 @@ fn on_a_real_device_prometheus_and_table_disk_have_the_same_quantile() {
     };
     count(before);
     // Its program is attached while the shell sleeps.
-    let mut table = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut table = Command::new(program());
     table.args("table disk --columns latency --format json --no-config --probes on -- sh -c".split(' '));
     // Of small requests a good part of the time would be that of the two programs.
     table.arg(format!("sleep 4; dd if=/dev/zero bs=128k oflag=direct of={} count=1000", device.path));

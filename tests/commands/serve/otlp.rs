@@ -2,10 +2,12 @@
 
 use std::process::Command;
 
+use crate::harness::program;
+
 #[cfg(not(feature = "otlp"))]
 #[test]
 fn without_the_feature_the_option_says_what_to_do() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     let output = command.args(["serve", "--listen", "127.0.0.1:0", "--otlp", "http://localhost"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && said.contains("--features otlp") && said.lines().count() == 1, "{said}");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use crate::harness::program;
 use crate::serve::server::{PATIENCE, Server};
 
 /// The numbers of the programs to which descriptors of this process lead.
@@ -33,10 +34,9 @@ fn programs_are_released_when_the_process_is_killed() {
     if !nix::unistd::geteuid().is_root() {
         return println!("skipped: eBPF programs need root");
     }
-    if let Err(why) = stalltop::kernel::probe::block_latencies::try_to_attach(
-        &stalltop::kernel::Root::host(),
-        env!("CARGO_BIN_EXE_stalltop").as_ref(),
-    ) {
+    if let Err(why) =
+        stalltop::kernel::probe::block_latencies::try_to_attach(&stalltop::kernel::Root::host(), program().as_ref())
+    {
         return println!("skipped: {why}");
     }
     let server = Server::spawn(&["--interval", "200ms", "--probes", "on"]);

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::harness::program;
+
 /// Nothing here takes so long unless it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -40,7 +42,7 @@ impl Server {
     /// Starts it with further options and waits until it listens.
     pub fn spawn(options: &[&str]) -> Server {
         let state = tempfile::tempdir().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+        let mut command = Command::new(program());
         command.args(["serve", "--listen", "127.0.0.1:0", "--no-config"]).args(options);
         command.env("XDG_STATE_HOME", state.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::{Command, Output};
 
+use crate::harness::program;
+
 /// Exit code and message of `serve` with this file.
 fn refused(text: Option<&str>) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
@@ -10,7 +12,7 @@ fn refused(text: Option<&str>) -> (Option<i32>, String) {
     if let Some(text) = text {
         fs::write(&file, text).unwrap();
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     let output: Output = command.args(["serve", "--listen", "127.0.0.1:0", "--web-config"]).arg(&file).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(said.lines().count(), 1, "{said}");

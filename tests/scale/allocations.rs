@@ -1,20 +1,7 @@
 //! The number of allocations of a sample depends on how many tasks ran, not on how many there are.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test may fail loudly, and prints its figures"
-)]
-
-#[path = "support/counting_allocator.rs"]
-mod counting_allocator;
-#[path = "support/proc_tree.rs"]
-mod proc_tree;
-
-use counting_allocator::allocations;
-use proc_tree::{FIRST_PID, SampledTree};
+use crate::counting_allocator::allocations;
+use crate::proc_tree::{FIRST_PID, SampledTree};
 
 /// Allocations for each process that ran: what is kept of it, and its part of lists that grow by doubling.
 const A_TASK_THAT_RAN: u64 = 6;

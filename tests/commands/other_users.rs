@@ -1,14 +1,5 @@
 //! Other users cannot set marks in root's recorder or read its recordings. Needs root.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a test may fail loudly, and says why it skips"
-)]
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -21,10 +12,8 @@ use std::time::{Duration, Instant};
 
 use stalltop::recording::Replayer;
 
-#[path = "support/executable.rs"]
-mod executable;
-
-use executable::copy_executable;
+use crate::executable::copy_executable;
+use crate::harness::program;
 
 const NOBODY: u32 = 65_534;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,7 +38,7 @@ impl Recorder {
         let folder = tempfile::tempdir().unwrap();
         mode(folder.path(), 0o755);
         // The build directory may not be readable for others.
-        copy_executable(env!("CARGO_BIN_EXE_stalltop"), folder.path().join("stalltop"));
+        copy_executable(program(), folder.path().join("stalltop"));
         copy_executable(std::env::current_exe().unwrap(), folder.path().join("test"));
         let runtime = folder.path().join("runtime");
         fs::create_dir(&runtime).unwrap();
@@ -125,7 +114,7 @@ fn other_users_cannot_set_a_mark() {
     // Another user cannot reach the socket.
     let connect = || {
         let mut command = Command::new(recorder.path("test"));
-        command.args(["--exact", "connects_to_the_socket_of_the_environment", "--nocapture"]);
+        command.args(["--exact", "other_users::connects_to_the_socket_of_the_environment", "--nocapture"]);
         command.env("STALLTOP_TEST_DOOR", recorder.socket().unwrap()).uid(NOBODY).gid(NOBODY).current_dir("/").output().unwrap()
     };
     let said = String::from_utf8(connect().stdout).unwrap();

@@ -1,14 +1,5 @@
 //! A directory of consecutive recordings: it replays as one, and only its own closed recordings are deleted.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a test may fail loudly, and says why it skips"
-)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,9 +10,11 @@ use nix::unistd::Pid;
 use stalltop::recording::{GapReason, Recorder, RecorderOptions, Replayer, Tail};
 use stalltop::sample::Name;
 
+use crate::harness::program;
+
 /// Runs the program; returns exit code, standard output, standard error.
 fn run(state: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_stalltop")).args(arguments).env("XDG_STATE_HOME", state).output().unwrap();
+    let output = Command::new(program()).args(arguments).env("XDG_STATE_HOME", state).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
@@ -41,7 +34,7 @@ fn a_directory_of_segments_is_one_recording_with_gaps_between_boots() {
     let record = || {
         let count = || fs::read_dir(&directory).map_or(0, Iterator::count);
         let wanted = count() + 2;
-        let mut recorder = Command::new(env!("CARGO_BIN_EXE_stalltop"))
+        let mut recorder = Command::new(program())
             .args(["record", "-i", "100ms", "--rotate", "400ms", name])
             .env("XDG_STATE_HOME", temporary.path())
             .stderr(Stdio::null())
@@ -156,7 +149,7 @@ fn nothing_is_written_to_a_replaced_directory() {
     // A file there with the name of an old recording must stay.
     let arguments =
         ["record", "-i", "100ms", "--rotate", "300ms", "--keep", "200ms", "--for", "2500ms", directory.to_str().unwrap()];
-    let mut child = Command::new(env!("CARGO_BIN_EXE_stalltop"))
+    let mut child = Command::new(program())
         .args(arguments)
         .env("XDG_STATE_HOME", temporary.path())
         .stderr(std::process::Stdio::null())

@@ -1,19 +1,12 @@
 //! In a container: `doctor` names the option of `docker run` that is missing for each reading, and docs/containers.md explains it.
 //! A container is made of what makes one: namespaces and a bounding set of capabilities. Needs root, unshare and setpriv.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a test may fail loudly, and says why it skips"
-)]
-
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use crate::harness::program;
 
 /// The options of docs/containers.md for which `doctor` has a line.
 const OPTIONS: [&str; 10] = [
@@ -63,7 +56,7 @@ fn doctor(options: &[&str]) -> Option<String> {
         command.arg("--cgroup");
     }
     let state = tempfile::tempdir().unwrap();
-    command.args(["setpriv", "--bounding-set", &capabilities.join(","), env!("CARGO_BIN_EXE_stalltop"), "doctor"]);
+    command.args(["setpriv", "--bounding-set", &capabilities.join(","), program(), "doctor"]);
     command.env("XDG_STATE_HOME", state.path()).stdin(Stdio::null());
     if !nix::unistd::geteuid().is_root() {
         println!("skipped: making a container needs root");
@@ -82,10 +75,10 @@ fn doctor_names_each_missing_option_and_none_when_all_are_given() {
     let Some(complete) = doctor(&OPTIONS) else { return };
     let (options, complete) = (&OPTIONS[..], complete.as_str());
     let _other_user = OtherUser::start();
-    // Four at a time: each takes seconds.
+    // All at once: each waits for seconds, for the kernel to release programs.
     std::thread::scope(|scope| {
-        for part in options.chunks(options.len().div_ceil(4)) {
-            scope.spawn(move || part.iter().for_each(|option| names_the_missing_option(option, complete)));
+        for option in options {
+            scope.spawn(move || names_the_missing_option(option, complete));
         }
     });
 }

@@ -1,26 +1,12 @@
 //! One hour of samples on a host where tasks, disks and interfaces come and go: memory and file descriptors do not grow once
 //! the history is full.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test may fail loudly, and prints its figures"
-)]
-
-#[path = "support/counting_allocator.rs"]
-mod counting_allocator;
-#[path = "support/proc_tree.rs"]
-mod proc_tree;
-
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use counting_allocator::held;
 use jiff::tz::TimeZone;
-use proc_tree::{FIRST_PID, SampledTree};
+use nix::sched::{CloneFlags, unshare};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use stalltop::app::evaluation::SampleEvaluator;
@@ -30,6 +16,9 @@ use stalltop::findings::Evaluator;
 use stalltop::recording::{HistoryRing, Redaction};
 use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::view;
+
+use crate::counting_allocator::held;
+use crate::proc_tree::{FIRST_PID, SampledTree};
 
 const HOUR: u32 = 3600;
 /// Number of samples that the history keeps: ten minutes, and up to two key groups.
@@ -60,11 +49,13 @@ fn devices(tree: &SampledTree, second: u32) {
 }
 
 fn descriptors() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
+    std::fs::read_dir("/proc/thread-self/fd").unwrap().count()
 }
 
 #[test]
 fn memory_and_descriptors_do_not_grow() {
+    // A table of descriptors of its own: other tests run beside it.
+    unshare(CloneFlags::CLONE_FILES).unwrap();
     let mut tree = SampledTree::new(STEADY, 1);
     let host = Arc::new(tree.sampler.host().clone());
     let mut evaluator = SampleEvaluator::new(host, Evaluator::new(Baselines::default()));

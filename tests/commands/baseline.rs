@@ -1,18 +1,11 @@
 //! The `baseline` command: stored values, output, errors.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a test may fail loudly, and says why it skips"
-)]
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+use crate::harness::program;
 
 /// A temporary state directory, and a synthetic machine with one disk without baselines.
 struct Place {
@@ -36,7 +29,7 @@ impl Place {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+        let mut command = Command::new(program());
         command.arg("--root").arg(self.folder.path().join("root")).arg("baseline").args(arguments);
         command.stdin(Stdio::null()).env("XDG_STATE_HOME", self.folder.path().join("state"));
         command
@@ -164,7 +157,7 @@ fn an_unusable_state_directory_is_a_warning() {
 
 /// The warnings of `check` about the state directory.
 fn check(folder: &Path) -> Vec<&'static str> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     command.args(["check", "--for", "200ms", "--json"]).stdin(Stdio::null()).env("XDG_STATE_HOME", folder.join("state"));
     let output = command.output().unwrap();
     assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok(), "check prints its result");
