@@ -4,6 +4,7 @@
 mod commands;
 mod links;
 mod outputs;
+mod place;
 mod yaml;
 
 use std::fs;

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # deb.sh FIRST.deb NEXT.deb: installs, runs, upgrades, removes and purges the package in a clean root of Debian with systemd
-# running: the recorder is not started by itself, it is restarted by an upgrade, recordings outlive a removal, and a purge
-# leaves nothing. Needs root.
+# running: the pages' commands run as printed, for an ordinary user and for root, the recorder is not started by itself, it is
+# restarted by an upgrade, recordings outlive a removal, and a purge leaves nothing. Needs root.
 set -euo pipefail
 first=$(realpath "$1") next=$(realpath "$2")
-. "$(dirname "$0")/root.sh"
+here=$(cd "$(dirname "$0")/../.." && pwd)
+. "$here/tests/packages/root.sh"
+. "$here/tests/packages/pages.sh"
 [ "$(id -u)" = 0 ] || skip 'dpkg in a clean root needs root'
 root=$place/root
 clean_root "$root"
@@ -13,6 +15,7 @@ cp "$next" "$root/root/next.deb"
 files "$root" >"$place/before"
 
 boot "$root" || skip 'systemd does not start in a root of its own here'
+inside useradd --no-create-home new
 # systemd makes files of its own when it starts.
 files "$root" >"$place/before"
 
@@ -36,6 +39,17 @@ for file in usr/share/man/man1/stalltop.1.gz usr/share/man/man1/stalltop-check.1
   [ -s "$root/$file" ] || fail "$file is not there"
 done
 ok 'installed: it runs, the recorder is neither enabled nor started'
+
+# As the package has them.
+diff -r "$here/docs/symptoms" "$root/usr/share/doc/stalltop/docs/symptoms" || fail 'the pages of the package are others'
+if connect; then
+  for user in new root; do
+    entrance $user "$place/enter"
+    pages "Debian, $user" "$place/enter"
+  done
+else
+  skipped "the commands of the pages: no interface can be made"
+fi
 
 inside dpkg --install /root/next.deb >/dev/null
 [ "$(inside systemctl is-active $service)" = inactive ] || fail 'an upgrade starts a recorder that did not run'

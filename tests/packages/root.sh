@@ -100,6 +100,22 @@ inside() {
     env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"
 }
 
+# connect: gives them an interface beside the loopback, as a machine has.
+connect() {
+  command -v ip >/dev/null || apt-get install -yq --no-install-recommends iproute2 >/dev/null 2>&1 || true
+  nsenter --target "$init" --net sh -c 'ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up'
+}
+
+# entrance USER FILE: makes a program that runs its arguments in them as a user who has just logged in.
+entrance() {
+  cat >"$2" <<END
+#!/bin/sh
+exec nsenter --target $init --mount --pid --cgroup --uts --ipc --net env -i LANG=C.UTF-8 TERM=xterm-256color \
+  PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin setpriv --reuid=$1 --regid=$1 --init-groups "\$@"
+END
+  chmod +x "$2"
+}
+
 # files: what is in the root, but for what the system itself keeps: its logs, package data bases and caches.
 files() {
   (cd "$1" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./run -o -path ./tmp -o -path ./dev -o -path ./var/log \

@@ -2,11 +2,12 @@
 # static.sh BINARY: runs a static binary where there is nothing: in a root that holds this file, /proc and /sys alone, also as
 # nobody, read-only, without HOME, TERM and terminfo, on a terminal, and in other userlands: Debian's, one of busybox alone (Debian's
 # busybox-static, which is linked to glibc), and one whose only library is musl, with a program that runs by it. A binary for another
-# processor runs under qemu-user and reads captured trees of /proc. Needs root.
+# processor runs under qemu-user and reads captured trees of /proc. With busybox the pages' commands run as printed. Needs root.
 set -euo pipefail
 binary=$(realpath "$1")
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$here/tests/packages/root.sh"
+. "$here/tests/packages/pages.sh"
 [ "$(id -u)" = 0 ] || skip 'a root of its own needs root'
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$here/Cargo.toml" | head -n 1)
 
@@ -123,6 +124,17 @@ if [ ${#emulator[@]} = 0 ]; then
     chroot "$root" /bin/busybox --install -s /bin
     cp -r "$empty/stalltop" "$empty/given" "$root"
     suite 'busybox'
+    # As on Alpine, whose userland is busybox: the binary where a user puts it.
+    mkdir "$root/dev" && ln -s /stalltop "$root/bin/stalltop" && chmod 1777 "$root/tmp"
+    cat >"$place/enter" <<END
+#!/bin/sh
+exec unshare --mount sh -c '
+  mount --make-rprivate / && mount --bind "$root" "$root" && mount -t proc proc "$root/proc" &&
+  mount --rbind /sys "$root/sys" && mount --rbind /dev "$root/dev" &&
+  exec env -i PATH=/bin TERM=xterm-256color LANG=C.UTF-8 /usr/sbin/chroot --userspec=65534:65534 "$root" "\$@"' sh "\$@"
+END
+    chmod +x "$place/enter"
+    pages busybox "$place/enter"
   else
     skipped 'busybox-static cannot be installed'
   fi
