@@ -3,6 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use crate::harness::program;
 use crate::output::texts_of;
 
 const MUTEXES: &str = "holders of mutexes (process_vm_readv)";
@@ -18,7 +19,7 @@ impl Drop for Sleeper {
 }
 
 fn doctor(uid: Option<u32>) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     command.args(["doctor", "--probes", "auto"]).stdin(Stdio::null());
     if let Some(uid) = uid {
         command.uid(uid).gid(uid).current_dir("/").env("HOME", "/nonexistent");
