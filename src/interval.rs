@@ -250,6 +250,14 @@ impl Interval {
         spans.filter_map(|(span, &place)| Some((processes.get(place)?, span)))
     }
 
+    /// The processes with the title of a session of PostgreSQL, sorted by pid. Reading all titles of 2,000 processes is 9 % of the CPU
+    /// time of `compare`.
+    pub fn database_sessions(&self) -> impl Iterator<Item = &Arc<Process>> {
+        let processes = self.newer.tasks.as_ref().map_or(&[][..], |tasks| &tasks.processes);
+        let places = self.tasks.iter().flat_map(|tasks| &tasks.totals.database_sessions);
+        places.filter_map(|&place| processes.get(place))
+    }
+
     /// The delays of a thread; `None` if the kernel does not count them.
     pub fn task_delays(&self, task: crate::ids::TaskId) -> Option<&delays::DelaySpan> {
         let at = self.delays.binary_search_by_key(&task, |span| span.task).ok()?;

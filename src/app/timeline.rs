@@ -60,8 +60,7 @@ use span_totals::SpanTotals;
 use store::{RingSamples, Store};
 use task_past::TaskPast;
 
-/// How long intervals are evaluated in one go before keys and frames have their turn: for a move in time, a span, graphs, and the page
-/// of a task.
+/// How long intervals are evaluated in one go before keys and frames have their turn.
 const SLICE: Duration = Duration::from_millis(6);
 
 /// The most bytes of samples that are kept in memory, for any `--history`.
@@ -103,6 +102,9 @@ enum Position {
     At(u64),
 }
 
+/// Evaluates intervals until a deadline, and returns the results so far.
+type SlicedWork = fn(&mut Timeline, std::time::Instant) -> Vec<Event>;
+
 /// What `next` waits for.
 enum Input {
     Source(SourceEvent),
@@ -111,10 +113,8 @@ enum Input {
     Analysis(Batch),
     /// The next interval of the recording is due
     Playback,
-    /// Intervals of the displayed stretch can be evaluated
-    GraphIntervals,
-    /// Intervals of the task of the open page can be computed
-    TaskPast,
+    /// Nothing else is due: the next slice of what the screen lacks
+    SlicedWork,
 }
 
 impl Timeline {
@@ -214,29 +214,16 @@ impl Timeline {
             if !self.queued_events.is_empty() {
                 return std::mem::take(&mut self.queued_events);
             }
-            if self.refinement.is_some() {
-                // Keys come first.
-                tokio::task::yield_now().await;
-                self.queued_events = self.refine();
-                continue;
-            }
-            if self.has_span_to_add() {
-                tokio::task::yield_now().await;
-                self.queued_events = self.add_to_span();
-                continue;
-            }
             let due = self.next_due();
-            let has_graph_intervals = self.has_graph_intervals_to_add();
-            let has_task_past = self.has_task_past_to_add();
+            let has_pending_work = self.pending_work().is_some();
             let Timeline { source, live, analysis, jobs, .. } = self;
             let input = tokio::select! {
                 result = jobs.next() => Input::SavedSpan(result),
                 input = next_input(source, live.as_mut()) => input,
                 batch = next_batch(analysis.as_mut()) => Input::Analysis(batch),
                 () = sleep_until_some(due) => Input::Playback,
-                // Behind all else.
-                () = tokio::task::yield_now(), if has_task_past => Input::TaskPast,
-                () = tokio::task::yield_now(), if has_graph_intervals && !has_task_past => Input::GraphIntervals,
+                // Keys come first, and what has arrived.
+                () = tokio::task::yield_now(), if has_pending_work => Input::SlicedWork,
             };
             let events = self.respond(input);
             self.queued_events.extend(events);
@@ -254,9 +241,24 @@ impl Timeline {
             Input::SavedSpan(JobResult::RecordingStarted(_)) => Vec::new(),
             Input::Analysis(batch) => self.add_analysis(batch),
             Input::Playback => self.play(),
-            Input::GraphIntervals => self.add_graph_intervals(),
-            Input::TaskPast => self.add_task_past(),
+            Input::SlicedWork => self.run_slice(),
         }
+    }
+
+    /// What the screen lacks and takes long to evaluate, the most urgent first: each is completed before the next one begins.
+    fn pending_work(&self) -> Option<SlicedWork> {
+        let pending: [(bool, SlicedWork); 4] = [
+            (self.refinement.is_some(), Timeline::refine),
+            (self.has_span_to_add(), Timeline::add_to_span),
+            (self.has_task_past_to_add(), Timeline::add_task_past),
+            (self.has_graph_intervals_to_add(), Timeline::add_graph_intervals),
+        ];
+        pending.into_iter().find_map(|(is_pending, work)| is_pending.then_some(work))
+    }
+
+    /// The next slice of it.
+    fn run_slice(&mut self) -> Vec<Event> {
+        self.pending_work().map(|work| work(self, std::time::Instant::now() + SLICE)).unwrap_or_default()
     }
 
     /// Carries out an effect; the returned events are its result.

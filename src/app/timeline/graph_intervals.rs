@@ -1,12 +1,11 @@
-//! The intervals that graphs need one by one: of a replay, those of the stretch of time that is displayed, where it is short. They are
-//! evaluated in slices behind the displayed interval, so that a key is answered meanwhile.
+//! The intervals that graphs need one by one: of a replay, those of the stretch of time that is displayed, where it is short.
 
 use std::ops::Range;
 use std::time::Instant;
 
+use super::Timeline;
 use super::checkpoints::{Cursor, IndexedSamples};
 use super::store::Store;
-use super::{SLICE, Timeline};
 use crate::sample::Host;
 use crate::state::Event;
 use crate::state::history::{IntervalSummary, MAX_INTERVALS};
@@ -110,10 +109,9 @@ impl Timeline {
         !self.known_intervals.contain(self.graph_intervals.wanted.clone())
     }
 
-    /// Evaluates intervals of the stretch for a few milliseconds.
-    pub(super) fn add_graph_intervals(&mut self) -> Vec<Event> {
+    /// Evaluates the missing intervals of the stretch.
+    pub(super) fn add_graph_intervals(&mut self, until: Instant) -> Vec<Event> {
         let Some(missing) = self.known_intervals.first_missing(self.graph_intervals.wanted.clone()) else { return Vec::new() };
-        let until = Instant::now() + SLICE;
         // With a cursor of its own: the next step of the user continues at the displayed interval.
         self.evaluation.exchange_cursor(&mut self.graph_intervals.cursor);
         let (mut next, mut summaries) = (missing.start, Vec::new());

@@ -143,9 +143,13 @@ impl Timeline {
         }
     }
 
-    /// When to show the next interval of the recording; `None` where none is to be shown by itself.
+    /// When to show the next interval of the recording; `None` where none is to be shown by itself, or the displayed one is not exact
+    /// yet.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let (playback, Position::At(shown)) = (self.playback.as_ref()?, self.position) else { return None };
+        if self.refinement.is_some() {
+            return None;
+        }
         let next = shown + 1;
         if next >= self.store.indices().end {
             return None;
@@ -157,7 +161,6 @@ impl Timeline {
     pub(super) fn play(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         let now = Instant::now();
-        self.refinement = None;
         while let Some(due) = self.next_due().filter(|&due| due <= now) {
             let (Position::At(shown), Some(playback)) = (self.position, &mut self.playback) else { break };
             let next = shown + 1;

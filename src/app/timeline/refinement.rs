@@ -1,10 +1,10 @@
 //! A move in time in two steps: the interval is shown at once with its figures, and is then evaluated exactly, with the intervals
-//! before it for the graphs. The second step is done in slices, so that a key is answered meanwhile.
+//! before it for the graphs.
 
 use std::time::Instant;
 
 use super::checkpoints::IndexedSamples;
-use super::{Position, SLICE, Timeline};
+use super::{Position, Timeline};
 use crate::findings::Evaluation;
 use crate::state::Event;
 
@@ -52,13 +52,12 @@ impl Timeline {
         Some(events)
     }
 
-    /// Evaluates for a few milliseconds; returns the exact interval when it is there.
-    pub(super) fn refine(&mut self) -> Vec<Event> {
+    /// Returns the exact interval when it is there.
+    pub(super) fn refine(&mut self, until: Instant) -> Vec<Event> {
         let Some(mut refinement) = self.refinement.take() else { return Vec::new() };
         if self.position != Position::At(refinement.to) {
             return Vec::new();
         }
-        let until = Instant::now() + SLICE;
         loop {
             let index = refinement.next;
             if !self.evaluation.advance_to(&mut self.store, index, until) {

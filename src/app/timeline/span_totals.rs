@@ -1,12 +1,12 @@
-//! The totals of a span, with the processes and threads that ended in it. Its intervals are added in slices, so that a key is answered
-//! meanwhile; a span that is extended at its end only adds the new ones.
+//! The totals of a span, with the processes and threads that ended in it. A span that is extended at its end only adds the new
+//! intervals.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::Timeline;
 use super::checkpoints::IndexedSamples;
-use super::{SLICE, Timeline};
 use crate::app::evaluation::SamplePairing;
 use crate::interval::Interval;
 use crate::interval::run::RunAccumulator;
@@ -55,15 +55,14 @@ impl Timeline {
         self.span_totals.as_ref().filter(|totals| totals.is_of(span))?.total()
     }
 
-    /// Adds intervals for a few milliseconds; returns the totals when all are added.
-    pub(super) fn add_to_span(&mut self) -> Vec<Event> {
+    /// Returns the totals when all intervals are added.
+    pub(super) fn add_to_span(&mut self, until: Instant) -> Vec<Event> {
         let Some(span) = self.span_indices() else { return Vec::new() };
         let known = self.span_totals.take();
         let mut totals = match known.filter(|known| known.first == *span.start() && known.next <= span.end() + 1) {
             Some(totals) => totals,
             None => self.new_span_totals(*span.start()),
         };
-        let until = Instant::now() + SLICE;
         while totals.next <= *span.end() && Instant::now() < until {
             let host = self.store.host(totals.next);
             let sample = self.store.sample(totals.next);

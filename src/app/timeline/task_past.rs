@@ -1,11 +1,11 @@
 //! The past of the process or thread whose page is open. The screen keeps the figures of the most active processes of each interval;
-//! of another task they are computed from the samples, in slices, so that a key is answered meanwhile.
+//! of another task they are computed from the samples.
 
 use std::ops::Range;
 use std::time::Instant;
 
+use super::Timeline;
 use super::checkpoints::IndexedSamples;
-use super::{SLICE, Timeline};
 use crate::state::Event;
 use crate::state::history::{FollowedTask, MAX_PAGE_COLUMNS, TaskPoint};
 
@@ -61,10 +61,10 @@ impl Timeline {
         !self.task_past.missing.is_empty()
     }
 
-    /// Computes intervals for a few milliseconds, the oldest first: samples are decoded in their order.
-    pub(super) fn add_task_past(&mut self) -> Vec<Event> {
+    /// The oldest interval first: samples are decoded in their order.
+    pub(super) fn add_task_past(&mut self, until: Instant) -> Vec<Event> {
         let TaskPast { task: Some(task), stretch, missing } = &mut self.task_past else { return Vec::new() };
-        let (until, mut points) = (Instant::now() + SLICE, Vec::new());
+        let mut points = Vec::new();
         for index in missing.by_ref() {
             // The other intervals of the stretch arrive with the figures of the task.
             if !stretch.is_empty() && !self.known_intervals.contain(index..index + 1) {

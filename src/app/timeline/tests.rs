@@ -182,7 +182,7 @@ async fn the_intervals_of_the_displayed_stretch_are_evaluated() {
     timeline.act(Effect::JumpTo(70_000_000_000));
     timeline.show_stretch(Some(20_000_000_000..120_000_000_000));
     let mut evaluated = Vec::new();
-    while evaluated.len() < 40 || timeline.has_graph_intervals_to_add() {
+    while evaluated.len() < 40 || timeline.pending_work().is_some() {
         for event in timeline.next().await {
             if let Event::GraphIntervals(summaries) = event {
                 evaluated.extend(summaries.iter().map(|summary| summary.at.realtime_ns / 1_000_000_000));
@@ -204,8 +204,8 @@ async fn a_span_has_the_blocked_groups_of_its_end() {
     while !timeline.next().await.iter().any(|event| matches!(event, Event::SeekCompleted { .. })) {}
     let mut blocked = async |effect| {
         let mut events = settled(&mut timeline, effect).await;
-        while timeline.has_span_to_add() {
-            events.extend(timeline.add_to_span());
+        while timeline.pending_work().is_some() {
+            events.extend(timeline.run_slice());
         }
         let span = events.into_iter().rev().find_map(|event| match event {
             Event::Span { interval, intervals } => Some((intervals, interval.idle_blocked.clone()?)),
@@ -230,8 +230,8 @@ fn the_page_of_a_task_knows_the_intervals_after_the_displayed_one() {
     let mut timeline = open(Path::new(CONVOY));
     timeline.act(Effect::JumpTo(0));
     timeline.show_stretch(Some(0..i64::MAX));
-    while timeline.has_graph_intervals_to_add() {
-        timeline.add_graph_intervals();
+    while timeline.pending_work().is_some() {
+        timeline.run_slice();
     }
     let mut recording = Replayer::open(Path::new(CONVOY)).unwrap();
     let first = recording.sample(usize::try_from(timeline.shown_index().unwrap()).unwrap()).unwrap();
@@ -239,8 +239,8 @@ fn the_page_of_a_task_knows_the_intervals_after_the_displayed_one() {
     let task = FollowedTask::Thread(process.task_id(&process.threads[1]));
     let mut points = Vec::new();
     timeline.follow_task(Some(task), |_| true);
-    while timeline.has_task_past_to_add() {
-        for event in timeline.add_task_past() {
+    while timeline.pending_work().is_some() {
+        for event in timeline.run_slice() {
             if let Event::TaskPast(added) = event {
                 points.extend(added.iter().map(|point| point.at.boottime_ns));
             }
@@ -251,5 +251,5 @@ fn the_page_of_a_task_knows_the_intervals_after_the_displayed_one() {
     assert!(points.iter().filter(after).count() + 1 >= points.len(), "the first interval is displayed");
     // The same page of the same stretch asks for nothing more.
     timeline.follow_task(Some(task), |_| true);
-    assert!(!timeline.has_task_past_to_add());
+    assert!(!timeline.pending_work().is_some());
 }

@@ -51,8 +51,8 @@ struct Session<'a> {
 }
 
 fn database_lock_queue(context: &RuleContext) -> Vec<Candidate> {
-    let Ok(tasks) = &context.interval.newer.tasks else { return Vec::new() };
-    let sessions: Vec<Session> = tasks.processes.iter().filter_map(|process| settled_session(context, process)).collect();
+    let processes = context.interval.database_sessions();
+    let sessions: Vec<Session> = processes.filter_map(|process| settled_session(context, process)).collect();
     let mut groups: Vec<GroupId> = sessions.iter().filter(|one| one.waits()).map(|one| one.process.group()).collect();
     groups.sort();
     groups.dedup();
