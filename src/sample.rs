@@ -16,6 +16,7 @@ pub mod delays;
 pub mod disk;
 pub mod exits;
 pub mod file_systems;
+pub mod histogram_bucket;
 pub mod host;
 pub mod limits;
 pub mod memory;

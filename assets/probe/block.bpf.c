@@ -27,8 +27,8 @@ enum { RQF_FLUSH_SEQ_BEFORE_6_11 = 1 << 4, REQ_OP_MASK = 0xff, REQ_OP_DRV_IN = 3
 enum { REQ_OP_READ = 0, REQ_OP_FLUSH = 2, REQ_OP_DISCARD = 3 };
 // `Operation` in src/sample/disk.rs.
 enum { READ, WRITE, FLUSH, DISCARD, OPERATIONS };
-// `BUCKETS` in src/sample/block_io.rs, which says what the buckets are.
-enum { BUCKETS = 256, UNIT_SHIFT = 7, SUB_BUCKET_SHIFT = 3 };
+#define SUB_BUCKET_SHIFT 3
+#include "histogram_buckets.h"
 // `TABLE_PLACES` and `MAX_PROBES` in block.rs.
 enum { TABLE_PLACES = 128, MAX_PROBES = 8 };
 
@@ -74,26 +74,6 @@ static __always_inline struct device *find_device(__u32 number)
 	return 0;
 }
 
-// Eight buckets to a power of two, from 128 ns on.
-static __always_inline __u32 bucket_of(__u64 ns)
-{
-	__u64 units = ns >> UNIT_SHIFT, high;
-	__u32 exponent = 0;
-
-	if (units >> 34)
-		return BUCKETS - 1;
-	if (units < 1 << SUB_BUCKET_SHIFT)
-		return units;
-	high = units;
-	if (high >> 32) { exponent += 32; high >>= 32; }
-	if (high >> 16) { exponent += 16; high >>= 16; }
-	if (high >> 8) { exponent += 8; high >>= 8; }
-	if (high >> 4) { exponent += 4; high >>= 4; }
-	if (high >> 2) { exponent += 2; high >>= 2; }
-	if (high >> 1) exponent += 1;
-	return ((exponent - SUB_BUCKET_SHIFT + 1) << SUB_BUCKET_SHIFT) + ((units >> (exponent - SUB_BUCKET_SHIFT)) & 7);
-}
-
 static __always_inline void add_one(__u64 *counter)
 {
 	if (is_shared)
@@ -104,11 +84,7 @@ static __always_inline void add_one(__u64 *counter)
 
 static __always_inline struct bucket *bucket_at(struct histograms *all, __u64 ns)
 {
-	__u32 at = bucket_of(ns);
-
-	// The compiler knows that it is less; the verifier does not.
-	asm volatile("%[at] &= 255" : [at] "+r"(at));
-	return &all->buckets[at];
+	return &all->buckets[bucket_of(ns)];
 }
 
 static __always_inline bool is_in_flush_sequence(struct request *request)

@@ -28,8 +28,8 @@ enum { TASK_UNINTERRUPTIBLE = 0x2, TASK_WAKING = 0x200 };
 // Commands of a client that are queries (include/mysql_com.h): 250 is of MariaDB.
 enum { COM_QUERY = 3, COM_STMT_EXECUTE = 23, COM_STMT_BULK_EXECUTE = 250 };
 
-// `BUCKETS` in src/sample/block_io.rs, which says what the buckets are.
-enum { BUCKETS = 256, UNIT_SHIFT = 7, SUB_BUCKET_SHIFT = 3 };
+#define SUB_BUCKET_SHIFT 5
+#include "histogram_buckets.h"
 // As in query.rs.
 enum { PREEMPTORS = 1024, MAX_PROBES = 8 };
 // Of a query: what its thread does
@@ -97,26 +97,6 @@ static __always_inline void add(__u64 *counter, __u64 by)
 	__sync_fetch_and_add(counter, by);
 }
 
-// Eight buckets to a power of two, from 128 ns on.
-static __always_inline __u32 bucket_of(__u64 ns)
-{
-	__u64 units = ns >> UNIT_SHIFT, high;
-	__u32 exponent = 0;
-
-	if (units >> 34)
-		return BUCKETS - 1;
-	if (units < 1 << SUB_BUCKET_SHIFT)
-		return units;
-	high = units;
-	if (high >> 32) { exponent += 32; high >>= 32; }
-	if (high >> 16) { exponent += 16; high >>= 16; }
-	if (high >> 8) { exponent += 8; high >>= 8; }
-	if (high >> 4) { exponent += 4; high >>= 4; }
-	if (high >> 2) { exponent += 2; high >>= 2; }
-	if (high >> 1) exponent += 1;
-	return ((exponent - SUB_BUCKET_SHIFT + 1) << SUB_BUCKET_SHIFT) + ((units >> (exponent - SUB_BUCKET_SHIFT)) & 7);
-}
-
 static __always_inline bool is_counted(struct task_struct *task)
 {
 	return task->tgid == only_process || task->real_parent->tgid == only_process;
@@ -154,8 +134,6 @@ static __always_inline void begin_query(struct task_struct *task)
 
 static __always_inline void count(struct class *class, __u32 at, __u64 ns)
 {
-	// The compiler knows that it is less; the verifier does not.
-	asm volatile("%[at] &= 255" : [at] "+r"(at));
 	add(&class->buckets[at], 1);
 	add(&class->total_ns, ns);
 }

@@ -17,8 +17,8 @@ struct sched_entity { struct cfs_rq *cfs_rq; } RELOCATED;
 struct sched_info { unsigned long long last_queued; } RELOCATED;
 struct task_struct { int pid, tgid; struct sched_entity se; struct sched_info sched_info; } RELOCATED;
 
-// `BUCKETS` in src/sample/block_io.rs, which says what the buckets are.
-enum { BUCKETS = 256, UNIT_SHIFT = 7, SUB_BUCKET_SHIFT = 3 };
+#define SUB_BUCKET_SHIFT 3
+#include "histogram_buckets.h"
 // `TABLE_BITS` in run_queue.rs, `MAX_PROBES` in slot_table.rs
 enum { TABLE_BITS = 12, TABLE_PLACES = 1 << TABLE_BITS, MAX_PROBES = 8 };
 
@@ -55,26 +55,6 @@ struct {
 // Set by the loader; 0 is any process.
 const volatile __u32 only_process = 0;
 
-// Eight buckets to a power of two, from 128 ns on.
-static __always_inline __u32 bucket_of(__u64 ns)
-{
-	__u64 units = ns >> UNIT_SHIFT, high;
-	__u32 exponent = 0;
-
-	if (units >> 34)
-		return BUCKETS - 1;
-	if (units < 1 << SUB_BUCKET_SHIFT)
-		return units;
-	high = units;
-	if (high >> 32) { exponent += 32; high >>= 32; }
-	if (high >> 16) { exponent += 16; high >>= 16; }
-	if (high >> 8) { exponent += 8; high >>= 8; }
-	if (high >> 4) { exponent += 4; high >>= 4; }
-	if (high >> 2) { exponent += 2; high >>= 2; }
-	if (high >> 1) exponent += 1;
-	return ((exponent - SUB_BUCKET_SHIFT + 1) << SUB_BUCKET_SHIFT) + ((units >> (exponent - SUB_BUCKET_SHIFT)) & 7);
-}
-
 // Numbers of processes that began together follow each other: without this they would take all places in a row. As in run_queue.rs.
 static __always_inline __u32 hash_of(__u32 process)
 {
@@ -93,8 +73,6 @@ int sched_switch(__u64 *ctx)
 		return 0;
 	now = next->se.cfs_rq->rq->clock;
 	at = bucket_of(now > queued ? now - queued : 0);
-	// The compiler knows that it is less; the verifier does not.
-	asm volatile("%[at] &= 255" : [at] "+r"(at));
 	histogram = bpf_map_lookup_elem(&cpus, &cpu);
 	if (histogram)
 		histogram->buckets[at]++;

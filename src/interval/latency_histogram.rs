@@ -1,20 +1,31 @@
-//! A distribution of latencies: how many were in each bucket of `sample/block_io`, their sum, mean and quantiles. A quantile is the
-//! middle of its bucket, within 6.25 % of the exact one.
+//! A distribution of latencies: how many were in each bucket of `sample/histogram_bucket`, their sum, mean and quantiles. A quantile is the
+//! middle of its bucket; that of a block request is within 6.25 % of the exact one.
 
-use crate::sample::block_io::{BUCKETS, bucket_ns};
+use crate::sample::histogram_bucket::{FineBucket, HistogramBucket};
 use crate::units::Millis;
 
+/// Of block requests and waits for a CPU.
+pub type LatencyHistogram = Histogram<u8>;
+/// Of queries.
+pub type QueryHistogram = Histogram<FineBucket>;
+
 /// Counts of requests by latency.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LatencyHistogram {
-    /// Bucket (`bucket_ns`) and requests in it, more than none; sorted
-    counts: Vec<(u8, u64)>,
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram<B> {
+    /// Buckets and requests in them, more than none; sorted
+    counts: Vec<(B, u64)>,
 }
 
-impl LatencyHistogram {
+impl<B> Default for Histogram<B> {
+    fn default() -> Histogram<B> {
+        Histogram { counts: Vec::new() }
+    }
+}
+
+impl<B: HistogramBucket> Histogram<B> {
     /// From buckets in their order, and the number in each.
-    pub fn new(counts: impl IntoIterator<Item = (u8, u64)>) -> LatencyHistogram {
-        let mut histogram = LatencyHistogram::default();
+    pub fn new(counts: impl IntoIterator<Item = (B, u64)>) -> Histogram<B> {
+        let mut histogram = Histogram::default();
         for (bucket, count) in counts {
             histogram.add(bucket, count);
         }
@@ -22,20 +33,23 @@ impl LatencyHistogram {
     }
 
     /// Several together.
-    pub fn sum<'a>(all: impl Iterator<Item = &'a LatencyHistogram>) -> LatencyHistogram {
-        let mut counts = [0_u64; BUCKETS];
-        for &(bucket, count) in all.flat_map(|histogram| &histogram.counts) {
-            if let Some(sum) = counts.get_mut(usize::from(bucket)) {
-                *sum = sum.saturating_add(count);
-            }
-        }
-        LatencyHistogram::new((0..=u8::MAX).zip(counts))
+    pub fn sum<'a>(all: impl Iterator<Item = &'a Histogram<B>>) -> Histogram<B>
+    where
+        B: 'a,
+    {
+        let mut sum = Histogram::default();
+        all.for_each(|histogram| sum.merge(histogram));
+        sum
     }
 
     /// Those that are not among `part`.
-    pub fn without(&self, part: &LatencyHistogram) -> LatencyHistogram {
-        let of_part = |bucket: u8| part.counts.iter().find(|known| known.0 == bucket).map_or(0, |known| known.1);
-        LatencyHistogram::new(self.counts.iter().map(|&(bucket, count)| (bucket, count.saturating_sub(of_part(bucket)))))
+    pub fn without(&self, part: &Histogram<B>) -> Histogram<B> {
+        Histogram::new(self.counts.iter().map(|&(bucket, count)| (bucket, count.saturating_sub(part.count(bucket)))))
+    }
+
+    fn count(&self, bucket: B) -> u64 {
+        let place = self.counts.binary_search_by_key(&bucket, |known| known.0).ok();
+        place.and_then(|place| self.counts.get(place)).map_or(0, |known| known.1)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -67,7 +81,7 @@ impl LatencyHistogram {
             sum += count as f64;
             sum >= rank
         })?;
-        let edges = bucket_ns(bucket);
+        let edges = bucket.edges_ns();
         let within = (rank - 0.5 - (sum - count as f64)) / count as f64;
         Some(Millis((edges.start as f64 + within * (edges.end - edges.start) as f64) / 1e6))
     }
@@ -93,13 +107,13 @@ impl LatencyHistogram {
         self.counts.iter().map(|&(bucket, count)| (middle(bucket), count))
     }
 
-    /// Each bucket with requests (`bucket_ns`), and how many, the shortest first.
-    pub fn buckets(&self) -> impl Iterator<Item = (u8, u64)> {
+    /// Each bucket with requests, and how many, the shortest first.
+    pub fn buckets(&self) -> impl Iterator<Item = (B, u64)> {
         self.counts.iter().copied()
     }
 
     /// Adds the requests of another histogram.
-    pub fn merge(&mut self, other: &LatencyHistogram) {
+    pub fn merge(&mut self, other: &Histogram<B>) {
         let mut place = 0;
         for &(bucket, count) in &other.counts {
             while self.counts.get(place).is_some_and(|known| known.0 < bucket) {
@@ -113,15 +127,15 @@ impl LatencyHistogram {
     }
 
     /// Adds a bucket behind all others.
-    pub(super) fn add(&mut self, bucket: u8, count: u64) {
+    pub(super) fn add(&mut self, bucket: B, count: u64) {
         if count > 0 {
             self.counts.push((bucket, count));
         }
     }
 }
 
-fn middle(bucket: u8) -> Millis {
-    let edges = bucket_ns(bucket);
+fn middle<B: HistogramBucket>(bucket: B) -> Millis {
+    let edges = bucket.edges_ns();
     Millis((edges.start + edges.end) as f64 / 2.0 / 1e6)
 }
 
@@ -145,7 +159,7 @@ mod tests {
         let ns = |share| histogram.interpolated_quantile(share).map(|latency| (latency.0 * 1e6).round());
         assert_eq!([ns(0.0), ns(0.5), ns(64.0 / 65.0), ns(1.0)], [2050.0, 2178.0, 2302.0, 557_056.0].map(Some));
         let without = histogram.without(&LatencyHistogram::new([(16, 64), (17, 3)]));
-        assert_eq!((without.requests(), without.max()), (1, Some(middle(80))));
+        assert_eq!((without.requests(), without.max()), (1, Some(middle(80_u8))));
         assert_eq!(LatencyHistogram::default().interpolated_quantile(0.5), None);
     }
 }

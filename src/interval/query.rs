@@ -1,6 +1,7 @@
 //! Distributions of the latencies of queries, and what their threads did, from the counts of `sample/query`.
 
-use super::latency_histogram::LatencyHistogram;
+use super::latency_histogram::QueryHistogram;
+use crate::sample::histogram_bucket::FineBucket;
 use crate::sample::query::{Latencies, Queries};
 use crate::sample::{Instant, Name};
 use crate::units::{Counter, Millis, Ratio, SmallSort};
@@ -30,7 +31,7 @@ pub struct QueryInterval {
 /// Some of the queries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QuerySpan {
-    pub latencies: LatencyHistogram,
+    pub latencies: QueryHistogram,
     /// Added up: exact, other than the middles of the buckets
     pub total: Millis,
 }
@@ -104,9 +105,12 @@ impl QueryInterval {
 
 impl QuerySpan {
     fn between(older: &Latencies, newer: &Latencies) -> QuerySpan {
-        let was = |bucket: u8| older.buckets.iter().find(|(known, _)| *known == bucket).map_or(Counter(0), |(_, count)| *count);
+        let was = |bucket: FineBucket| {
+            let place = older.buckets.binary_search_by_key(&bucket, |known| known.0).ok();
+            place.and_then(|place| older.buckets.get(place)).map_or(Counter(0), |known| known.1)
+        };
         let buckets = newer.buckets.iter().map(|&(bucket, count)| (bucket, grown(was(bucket), count)));
-        QuerySpan { latencies: LatencyHistogram::new(buckets), total: millis(grown(older.total_ns, newer.total_ns)) }
+        QuerySpan { latencies: QueryHistogram::new(buckets), total: millis(grown(older.total_ns, newer.total_ns)) }
     }
 
     /// The others of these queries.

@@ -182,19 +182,22 @@ impl PreemptorJson {
 mod tests {
     use super::*;
     use crate::sample::Instant;
+    use crate::sample::histogram_bucket::{FineBucket, HistogramBucket};
     use crate::sample::query::{Latencies, Preemptor, Queries, QueryTimes};
     use crate::units::Counter;
 
     fn reading(seconds: u64, count: u64, has_cache: bool) -> Queries {
         let at = Instant { boottime_ns: seconds * 1_000_000_000, monotonic_ns: 0, realtime_ns: 0 };
-        // 2,048 to 2,304 ns, and 524,288 to 589,824 ns
-        let (short, long) = ((16, Counter(count * 99)), (80, Counter(count)));
+        // 2,048 to 2,176 ns, and 540,672 to 557,056 ns
+        let [short, long] =
+            [2_100, 550_000].map(|ns| FineBucket::all().find(|bucket| bucket.edges_ns().contains(&ns)).unwrap());
+        let [of_cache, short, long] = [(short, Counter(count * 90)), (short, Counter(count * 99)), (long, Counter(count))];
         let latencies = |buckets, total_ns| Latencies { buckets, total_ns: Counter(count * total_ns) };
         let preemptor = |pid: u32, name: &str| Preemptor { pid, name: name.into(), count: Counter(count * u64::from(pid + 1)) };
         Queries {
             at,
             all: latencies(vec![short, long], 800_000),
-            cached: has_cache.then(|| latencies(vec![(16, Counter(count * 90))], 180_000)),
+            cached: has_cache.then(|| latencies(vec![of_cache], 180_000)),
             preempted: latencies(vec![long], 550_000),
             times: QueryTimes {
                 on_cpu_ns: Counter(count * 400_000),
@@ -220,11 +223,11 @@ mod tests {
             table(&interval, &server(), "12:00:00"),
             "12:00:00  mariadbd (4711)\n\
              \x20                   queries/s    mean     p50     p95     p99   p99.9     max\n\
-             all                       100 8.00 µs 2.18 µs 2.29 µs 2.30 µs  573 µs  573 µs\n\
-             cached                   90.0 2.00 µs 2.18 µs 2.29 µs 2.30 µs 2.30 µs 2.30 µs\n\
-             not cached               10.0 62.0 µs 2.18 µs  541 µs  573 µs  573 µs  573 µs\n\
-             preempted                1.00  550 µs  541 µs  573 µs  573 µs  573 µs  573 µs\n\
-             not preempted            99.0 2.53 µs 2.18 µs 2.29 µs 2.30 µs 2.30 µs 2.30 µs\n\
+             all                       100 8.00 µs 2.11 µs 2.17 µs 2.18 µs  553 µs  553 µs\n\
+             cached                   90.0 2.00 µs 2.11 µs 2.17 µs 2.17 µs 2.18 µs 2.18 µs\n\
+             not cached               10.0 62.0 µs 2.12 µs  545 µs  553 µs  553 µs  553 µs\n\
+             preempted                1.00  550 µs  545 µs  553 µs  553 µs  553 µs  553 µs\n\
+             not preempted            99.0 2.53 µs 2.11 µs 2.17 µs 2.18 µs 2.18 µs 2.18 µs\n\
              time in queries         share per query\n\
              on CPU                  50.0%   4.00 µs\n\
              run queue               37.5%   3.00 µs\n\
@@ -258,7 +261,9 @@ mod tests {
         let text = json(&interval, &server());
         let object: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!((text.lines().count(), &object["pid"], &object["all"]["per_second"]), (1, &4711.into(), &100.0.into()));
-        assert_eq!(object["not_cached"]["histogram"], serde_json::json!([[0.000_002_176, 18], [0.000_557_056, 2]]));
+        let pairs = object["not_cached"]["histogram"].as_array().unwrap().iter();
+        let pairs = pairs.map(|pair| ((pair[0].as_f64().unwrap() * 1e9).round() as u64, pair[1].as_u64().unwrap()));
+        assert_eq!(pairs.collect::<Vec<_>>(), [(2112, 18), (548_864, 2)]);
         assert_eq!(object["run_queue_seconds"].as_f64(), Some(0.0006));
         assert_eq!(object["preempted_by"][0]["count"].as_u64(), Some(16));
     }

@@ -1,6 +1,7 @@
 //! Queries of a database server: cumulative counts, as the eBPF programs of assets/probe/query.bpf.c count them when they end.
 //! `kernel/probe/query` reads them; `interval/query` has the distributions.
 
+use super::histogram_bucket::FineBucket;
 use super::{Instant, Name};
 use crate::units::Counter;
 
@@ -24,8 +25,8 @@ pub struct Queries {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latencies {
-    /// Bucket (`block_io::bucket_ns`) and queries in it: those in which something was counted, sorted
-    pub buckets: Vec<(u8, Counter)>,
+    /// Queries in each bucket: those in which something was counted, sorted
+    pub buckets: Vec<(FineBucket, Counter)>,
     /// All added up
     pub total_ns: Counter,
 }

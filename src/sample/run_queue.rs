@@ -15,7 +15,7 @@ pub struct RunQueues {
     pub processes: Vec<ProcessWaits>,
 }
 
-/// Bucket (`block_io::bucket_ns`) and waits in it: those in which something was counted, sorted
+/// Bucket (`histogram_bucket`) and waits in it: those in which something was counted, sorted
 pub type WaitHistogram = Vec<(u8, Counter)>;
 
 /// The waits of all threads with this pid. Another process that takes the pid begins again at 0 if a reading found none with it, and

@@ -14,8 +14,9 @@ use super::slot_table::SlotTable;
 use crate::ids::DiskId;
 use crate::kernel::sys::{self, SharedWords};
 use crate::sample::Name;
-use crate::sample::block_io::{BUCKETS, LatencyBucket};
+use crate::sample::block_io::LatencyBucket;
 use crate::sample::disk::{Disk, Operation};
+use crate::sample::histogram_bucket::HistogramBucket;
 use crate::units::Counter;
 
 /// How large the maps are: the loader makes them so.
@@ -36,7 +37,7 @@ const TABLE_PLACES: usize = 128;
 /// `struct device`, in words of 64 bits: number and slot, then the end of the last request of each operation
 const DEVICE_WORDS: usize = 8;
 /// `struct histograms`: the number of requests, then the buckets
-const HISTOGRAM_WORDS: usize = 1 + BUCKETS * BUCKET_WORDS;
+const HISTOGRAM_WORDS: usize = 1 + u8::COUNT * BUCKET_WORDS;
 /// `struct bucket`
 const BUCKET_WORDS: usize = 4;
 /// No request begins there.

@@ -14,7 +14,7 @@ use super::loader_process::{LoaderProcess, ProbeProgram};
 use super::probe_error::ProbeError;
 use crate::kernel::sys::SharedWords;
 use crate::kernel::sys_admin::{self, with_sys_admin};
-use crate::sample::block_io::BUCKETS;
+use crate::sample::histogram_bucket::{FineBucket, HistogramBucket};
 use crate::sample::query::{Latencies, Preemptor, Queries, QueryTimes};
 use crate::sample::{Absent, Instant, Name};
 use crate::units::Counter;
@@ -42,7 +42,7 @@ impl QueryLayout {
 }
 
 /// `struct totals` in query.bpf.c, in words of 64 bits
-const CLASS_WORDS: usize = BUCKETS + 1;
+const CLASS_WORDS: usize = FineBucket::COUNT + 1;
 const ALL: usize = 0;
 const CACHED: usize = 1;
 const PREEMPTED: usize = 2;
@@ -122,9 +122,9 @@ impl QueryProbe {
 
     fn latencies(&self, class: usize) -> Latencies {
         let at = class * CLASS_WORDS;
-        let total_ns = Counter(self.totals.get(at + BUCKETS));
-        let count = |bucket: u8| (bucket, Counter(self.totals.get(at + usize::from(bucket))));
-        Latencies { buckets: (0..=u8::MAX).map(count).filter(|(_, count)| count.0 > 0).collect(), total_ns }
+        let total_ns = Counter(self.totals.get(at + FineBucket::COUNT));
+        let count = |bucket: FineBucket| (bucket, Counter(self.totals.get(at + usize::from(bucket.number()))));
+        Latencies { buckets: FineBucket::all().map(count).filter(|(_, count)| count.0 > 0).collect(), total_ns }
     }
 
     fn preemptor(&self, place: usize) -> Option<Preemptor> {

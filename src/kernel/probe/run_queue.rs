@@ -15,7 +15,7 @@ use crate::ids::CpuId;
 use crate::kernel::fields::parse_u32;
 use crate::kernel::root::Root;
 use crate::kernel::sys::SharedWords;
-use crate::sample::block_io::BUCKETS;
+use crate::sample::histogram_bucket::HistogramBucket;
 use crate::sample::run_queue::{ProcessWaits, RunQueues, WaitHistogram};
 use crate::sample::{Instant, Name, Reading};
 use crate::units::{Counter, SmallSort};
@@ -79,8 +79,8 @@ impl RunQueueProbe {
             <[OwnedFd; 4]>::try_from(loaded.descriptors).map_err(|_| ProbeError::Descriptors)?;
         Ok(RunQueueProbe {
             layout,
-            cpus: SharedWords::map(cpus.as_fd(), layout.cpus as usize * BUCKETS)?,
-            processes: SharedWords::map(processes.as_fd(), PROCESS_SLOTS as usize * BUCKETS)?,
+            cpus: SharedWords::map(cpus.as_fd(), layout.cpus as usize * u8::COUNT)?,
+            processes: SharedWords::map(processes.as_fd(), PROCESS_SLOTS as usize * u8::COUNT)?,
             table: SlotTable::map(places.as_fd(), TABLE_PLACES, PROCESS_SLOTS)?,
             names: FxHashMap::default(),
             uncounted: 0,
@@ -125,8 +125,8 @@ impl RunQueueProbe {
         for pid in pids {
             let mut is_new = false;
             let slot = self.table.add(pid, hash_of(pid), |new| {
-                let at = new.slot as usize * BUCKETS;
-                counts.fill(at..at + BUCKETS, 0);
+                let at = new.slot as usize * u8::COUNT;
+                counts.fill(at..at + u8::COUNT, 0);
                 is_new = true;
             });
             if is_new && let Some(name) = name_of(root, pid) {
@@ -148,7 +148,7 @@ fn name_of(root: &Root, pid: u32) -> Option<Name> {
 }
 
 fn waits_of(histograms: &SharedWords, index: u32) -> WaitHistogram {
-    let count = |bucket: u8| (bucket, Counter(histograms.get(index as usize * BUCKETS + usize::from(bucket))));
+    let count = |bucket: u8| (bucket, Counter(histograms.get(index as usize * u8::COUNT + usize::from(bucket))));
     (0..=u8::MAX).map(count).filter(|(_, count)| count.0 > 0).collect()
 }
 

@@ -1,6 +1,6 @@
 //! What happens on the machine of a scenario while time passes: everything that its counters count.
 
-use stalltop::sample::block_io::bucket_ns;
+use stalltop::sample::histogram_bucket::HistogramBucket;
 
 use super::{Machine, PAGE, TICKS};
 use crate::format::{self, Phase, Shares};
@@ -132,5 +132,5 @@ pub(super) fn operations(disk: &format::Disk) -> [(&'static str, Option<&format:
 /// The bucket of a latency.
 fn bucket(ms: f64) -> u8 {
     let ns = (ms * 1e6) as u64;
-    (0..=u8::MAX).find(|bucket| bucket_ns(*bucket).contains(&ns)).unwrap_or(u8::MAX)
+    (0..=u8::MAX).find(|bucket| bucket.edges_ns().contains(&ns)).unwrap_or(u8::MAX)
 }

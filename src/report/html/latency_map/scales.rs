@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::interval::latency_histogram::LatencyHistogram;
-use crate::sample::block_io::bucket_ns;
+use crate::sample::histogram_bucket::HistogramBucket;
 use crate::units::Millis;
 
 /// The least and the most rows of a map, without the empty row at each end.
@@ -49,8 +49,8 @@ impl Rows {
     /// The position of a latency, in rows from the lower edge of the bottom one.
     pub fn position(self, latency: Millis) -> f64 {
         let ns = latency.0 * 1e6;
-        let bucket = (0..=u8::MAX).rev().find(|&bucket| bucket_ns(bucket).start as f64 <= ns).unwrap_or(0);
-        let edges = bucket_ns(bucket);
+        let bucket = (0..=u8::MAX).rev().find(|&bucket| bucket.edges_ns().start as f64 <= ns).unwrap_or(0);
+        let edges = bucket.edges_ns();
         let within = ((ns - edges.start as f64) / (edges.end - edges.start) as f64).clamp(0.0, 1.0);
         let position = (f64::from(bucket) + within) / f64::from(self.buckets_per_row) - f64::from(self.first);
         position.clamp(0.0, self.count() as f64)
@@ -58,7 +58,7 @@ impl Rows {
 
     /// Round latencies: powers of ten, with 2 and 5 times these where there is room.
     pub fn ticks(self) -> Vec<Millis> {
-        let edge = |row: u8| bucket_ns(row.saturating_mul(self.buckets_per_row)).start as f64 / 1e6;
+        let edge = |row: u8| row.saturating_mul(self.buckets_per_row).edges_ns().start as f64 / 1e6;
         let range: RangeInclusive<f64> = edge(self.first)..=edge(self.last);
         let ticks = |digits: &[f64]| -> Vec<Millis> {
             let all = (-4..=7).flat_map(|power| digits.iter().map(move |digit| digit * 10_f64.powi(power)));

@@ -83,7 +83,7 @@ mod tests {
     fn requests_are_counted_in_the_class_of_their_latency() {
         let id = DiskId { major: 8, minor: 0 };
         let sample = |second: u64, requests: [u64; 2]| {
-            let bucket_of = |ns: u64| (0..=u8::MAX).find(|&bucket| bucket_ns(bucket).contains(&ns)).unwrap();
+            let bucket_of = |ns: u64| (0..=u8::MAX).find(|bucket| bucket.edges_ns().contains(&ns)).unwrap();
             let latencies = [1_100_000, 40_000_000].map(bucket_of).into_iter().zip(requests);
             let buckets = latencies.map(|(bucket, count)| latency_bucket(id, Read, bucket, count)).collect();
             let reads = operations(requests.iter().sum(), 0, 0);
