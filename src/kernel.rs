@@ -135,7 +135,8 @@ impl Sampler {
     }
 
     /// Counts latencies of block requests from now on, by an eBPF program, where it may load one; does not wait for that. `program`
-    /// is this one, which is started once more. With `max_cpu_share`, of one CPU, it does not count while that takes more.
+    /// is this one, which is started once more. With `max_cpu_share`, of one CPU, it counts for a part of the time where that
+    /// takes more.
     pub fn enable_block_latencies(&mut self, program: PathBuf, max_cpu_share: Option<f64>) {
         if self.root.is_host() {
             self.system.block_latencies = probe::block_latencies::BlockLatencies::start(&self.root, program, max_cpu_share);

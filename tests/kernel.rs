@@ -10,6 +10,8 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+#[path = "kernel/block_latencies.rs"]
+mod block_latencies;
 #[path = "kernel/cgroups.rs"]
 mod cgroups;
 #[path = "kernel/copied.rs"]

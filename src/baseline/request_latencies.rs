@@ -67,12 +67,13 @@ pub struct ComparedRequests {
 pub struct RequestWindow {
     pub quantiles: Quantiles,
     pub requests: u64,
-    /// Σ (latency − p99 of the baseline) of the requests above it, per second
+    /// Σ (latency − p99 of the baseline) of the requests above it, per second. Of requests that were not measured as much is assumed as of
+    /// those that were.
     pub lost_seconds_per_second: f64,
 }
 
-/// Of one interval, by operation
-type Histograms = Arc<[(Operation, LatencyHistogram)]>;
+/// Of one interval, by operation: what was measured, and how many operations were not
+type Histograms = Arc<[(Operation, LatencyHistogram, u64)]>;
 
 /// Latencies of the requests of one device in the last second.
 #[derive(Clone, Debug, Default)]
@@ -90,7 +91,10 @@ pub struct RequestLatencies {
 impl RequestLatencies {
     /// Adds the next interval; `kept`: that many intervals are evaluated, this one included.
     pub(super) fn push(&mut self, span: &DiskSpan, seconds: f64, kept: usize) {
-        let histograms = span.latencies.iter().map(|latency| (latency.operation, latency.total.clone()));
+        let histograms = span.operations().map(|(operation, _)| {
+            let measured = span.latency(operation).map(|known| known.total.clone()).unwrap_or_default();
+            (operation, measured, span.unmeasured(operation))
+        });
         self.recent.push_back((seconds, histograms.collect()));
         self.recent.drain(..self.recent.len().saturating_sub(kept));
         self.finished.clear();
@@ -141,15 +145,20 @@ impl RequestLatencies {
     /// The requests by which an operation is evaluated against a baseline.
     pub(super) fn window(&self, operation: Operation, baseline: &Quantiles) -> Option<RequestWindow> {
         let mut sum = LatencyHistogram::default();
-        let mut seconds = 0.0;
+        let (mut seconds, mut unmeasured) = (0.0, 0_u64);
         let quantiles = self.recent.iter().rev().find_map(|(length, histograms)| {
             seconds += length;
             let of_operation = histograms.iter().filter(|known| known.0 == operation);
-            of_operation.for_each(|(_, latencies)| sum.merge(latencies));
+            of_operation.for_each(|(_, latencies, missing)| {
+                sum.merge(latencies);
+                unmeasured = unmeasured.saturating_add(*missing);
+            });
             Quantiles::new(&sum)
         })?;
         let lost_ms: f64 = sum.counts().map(|(latency, count)| (latency.0 - baseline.p99.0).max(0.0) * count as f64).sum();
-        let lost_seconds_per_second = if seconds > 0.0 { lost_ms / 1000.0 / seconds } else { 0.0 };
-        Some(RequestWindow { quantiles, requests: sum.requests(), lost_seconds_per_second })
+        let requests = sum.requests();
+        let lost_of_all_ms = lost_ms * requests.saturating_add(unmeasured) as f64 / requests as f64;
+        let lost_seconds_per_second = if seconds > 0.0 { lost_of_all_ms / 1000.0 / seconds } else { 0.0 };
+        Some(RequestWindow { quantiles, requests, lost_seconds_per_second })
     }
 }

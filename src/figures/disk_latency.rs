@@ -24,6 +24,9 @@ columns! {
         |_, disk| quantile(disk, Operation::Read, |known| &known.total, 0.999));
     READ_MAX_SECONDS = latency("r_max", "read_max_seconds", "longest time of a read, queue included",
         |_, disk| disk.latency(Operation::Read).and_then(|known| known.total.max()).into());
+    READ_MEASURED_RATIO = Figure::new("r_meas", "read_measured_ratio", Unit::Percent,
+        "share of reads whose time was measured: of the others, p50 to max and r_seq say nothing",
+        |_, disk| disk.measured_share(Operation::Read).into()).hidden_by_default();
     READ_QUEUE_P50_SECONDS = latency("r_queue_p50", "read_queue_p50_seconds", "median time of a read before the driver got it",
         |_, disk| quantile(disk, Operation::Read, |known| &known.queue, 0.5));
     READ_QUEUE_P99_SECONDS = latency("r_queue_p99", "read_queue_p99_seconds", "time within which 99 % of reads were handed to the driver",
@@ -52,6 +55,9 @@ columns! {
         |_, disk| quantile(disk, Operation::Write, |known| &known.total, 0.999));
     WRITE_MAX_SECONDS = latency("w_max", "write_max_seconds", "longest time of a write, queue included",
         |_, disk| disk.latency(Operation::Write).and_then(|known| known.total.max()).into());
+    WRITE_MEASURED_RATIO = Figure::new("w_meas", "write_measured_ratio", Unit::Percent,
+        "share of writes whose time was measured: of the others, p50 to max and w_seq say nothing",
+        |_, disk| disk.measured_share(Operation::Write).into()).hidden_by_default();
     WRITE_QUEUE_P50_SECONDS = latency("w_queue_p50", "write_queue_p50_seconds", "median time of a write before the driver got it",
         |_, disk| quantile(disk, Operation::Write, |known| &known.queue, 0.5));
     WRITE_QUEUE_P99_SECONDS = latency("w_queue_p99", "write_queue_p99_seconds", "time within which 99 % of writes were handed to the driver",
@@ -80,6 +86,9 @@ columns! {
         |_, disk| quantile(disk, Operation::Flush, |known| &known.total, 0.999));
     FLUSH_MAX_SECONDS = latency("f_max", "flush_max_seconds", "longest time of a flush, queue included",
         |_, disk| disk.latency(Operation::Flush).and_then(|known| known.total.max()).into());
+    FLUSH_MEASURED_RATIO = Figure::new("f_meas", "flush_measured_ratio", Unit::Percent,
+        "share of flushes whose time was measured: of the others, p50 to max say nothing",
+        |_, disk| disk.measured_share(Operation::Flush).into()).hidden_by_default();
     FLUSH_QUEUE_P50_SECONDS = latency("f_queue_p50", "flush_queue_p50_seconds", "median time of a flush before the driver got it",
         |_, disk| quantile(disk, Operation::Flush, |known| &known.queue, 0.5));
     FLUSH_QUEUE_P99_SECONDS = latency("f_queue_p99", "flush_queue_p99_seconds", "time within which 99 % of flushes were handed to the driver",
@@ -103,6 +112,9 @@ columns! {
         |_, disk| quantile(disk, Operation::Discard, |known| &known.total, 0.999));
     DISCARD_MAX_SECONDS = latency("d_max", "discard_max_seconds", "longest time of a discard, queue included",
         |_, disk| disk.latency(Operation::Discard).and_then(|known| known.total.max()).into());
+    DISCARD_MEASURED_RATIO = Figure::new("d_meas", "discard_measured_ratio", Unit::Percent,
+        "share of discards whose time was measured: of the others, p50 to max and d_seq say nothing",
+        |_, disk| disk.measured_share(Operation::Discard).into()).hidden_by_default();
     DISCARD_QUEUE_P50_SECONDS = latency("d_queue_p50", "discard_queue_p50_seconds", "median time of a discard before the driver got it",
         |_, disk| quantile(disk, Operation::Discard, |known| &known.queue, 0.5));
     DISCARD_QUEUE_P99_SECONDS = latency("d_queue_p99", "discard_queue_p99_seconds", "time within which 99 % of discards were handed to the driver",
@@ -122,15 +134,18 @@ pub(super) static SUMMARY: ColumnList<DiskSpan> = &[
     &READ_P99_SECONDS,
     &READ_P99_9_SECONDS,
     &READ_MAX_SECONDS,
+    &READ_MEASURED_RATIO,
     &READ_SEQUENTIAL_RATIO,
     &WRITE_P50_SECONDS,
     &WRITE_P99_SECONDS,
     &WRITE_P99_9_SECONDS,
     &WRITE_MAX_SECONDS,
+    &WRITE_MEASURED_RATIO,
     &WRITE_SEQUENTIAL_RATIO,
     &FLUSH_P50_SECONDS,
     &FLUSH_P99_SECONDS,
     &FLUSH_MAX_SECONDS,
+    &FLUSH_MEASURED_RATIO,
 ];
 pub(super) static READ_LATENCIES: ColumnList<DiskSpan> = READS;
 pub(super) static WRITE_LATENCIES: ColumnList<DiskSpan> = WRITES;

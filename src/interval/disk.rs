@@ -8,6 +8,11 @@ pub use crate::sample::disk::Operation;
 use crate::sample::disk::{Disk, OpCounters, find_disk};
 use crate::units::{Millis, PerSecond, Ratio, delta};
 
+/// Share of the requests of an interval that may complete between the readings of diskstats and of the histograms.
+const MAX_BETWEEN_READINGS: f64 = 0.05;
+/// Of fewer, a single one that completes between them is a large share.
+const MIN_SAMPLED: u64 = 20;
+
 /// One device, present at both samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskSpan {
@@ -128,6 +133,23 @@ impl DiskSpan {
     /// The distribution of the latencies of an operation; `None` if it is not known, or none completed.
     pub fn latency(&self, operation: Operation) -> Option<&OperationLatency> {
         self.latencies.iter().find(|latency| latency.operation == operation)
+    }
+
+    /// The share of the completed operations whose latency was measured; `None` if none was.
+    pub fn measured_share(&self, operation: Operation) -> Option<Ratio> {
+        let measured = self.latency(operation)?.total.requests();
+        // A request that completes between the readings of diskstats and of the histogram is in both, but in different intervals.
+        let completed = measured.saturating_add(self.unmeasured(operation));
+        Ratio::new(measured as f64, completed as f64)
+    }
+
+    /// Completed operations whose latency was not measured. 0 if these are so few that they may have completed between the readings.
+    pub fn unmeasured(&self, operation: Operation) -> u64 {
+        let completed = self.operations().find(|known| known.0 == operation).map_or(0, |(_, span)| span.completed);
+        let measured = self.latency(operation).map_or(0, |known| known.total.requests());
+        let missing = completed.saturating_sub(measured);
+        let is_sample = completed >= MIN_SAMPLED && missing as f64 > MAX_BETWEEN_READINGS * completed as f64;
+        if is_sample { missing } else { 0 }
     }
 
     /// Completions of all kinds.

@@ -12,6 +12,7 @@
 
 pub mod block;
 pub mod block_latencies;
+mod duty_cycle;
 pub mod file_systems;
 pub mod loader_process;
 pub mod lock_fields;

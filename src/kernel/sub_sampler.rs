@@ -69,7 +69,11 @@ impl SubSampler {
     pub fn omit_idle(&mut self, sources: &SubSampleSources, first: Duration, period: Duration, most: u32) -> u32 {
         let now_ns = sources.clock.boottime_ns();
         let is_blocked = self.was_blocked_recently(sources.scanner, now_ns);
-        let count = if is_blocked { 0 } else { sources.scanner.idle_sub_samples(now_ns).min(most) };
+        let count = if is_blocked || sources.system.block_latencies.is_limited() {
+            0
+        } else {
+            sources.scanner.idle_sub_samples(now_ns).min(most)
+        };
         self.schedule.omit(count, now_ns, first, period);
         count
     }
@@ -86,6 +90,7 @@ impl SubSampler {
     /// Takes a sub-sample. If the budget does not allow it, counts it as skipped and returns false.
     pub fn sub_sample(&mut self, sources: &mut SubSampleSources) -> bool {
         self.record_omitted(sources);
+        sources.system.block_latencies.pace();
         if !self.is_allowed() {
             self.waits.record_skipped();
             return false;

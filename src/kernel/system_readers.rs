@@ -37,7 +37,7 @@ impl SystemReaders {
         sample.memory_nodes = memory::nodes_under_pressure(root, &sample.pressure);
         sample.read_delays.disks_us = clock.read_delay_us(sample.at);
         sample.disks = self.disk.sample(root);
-        sample.block_io = self.block_latencies.read(sample.disks.as_deref().unwrap_or_default(), sample.at.boottime_ns);
+        sample.block_io = self.block_latencies.read(sample.disks.as_deref().unwrap_or_default());
         sample.read_delays.nics_us = clock.read_delay_us(sample.at);
         sample.nics = self.network.sample(root);
         sample.protocols = self.network.protocols(root);

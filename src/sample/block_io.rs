@@ -10,7 +10,8 @@ use crate::units::Counter;
 /// The histograms of all devices.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BlockIo {
-    /// CLOCK_BOOTTIME at which the program was attached: all counts began at 0
+    /// CLOCK_BOOTTIME at which the program was first attached: all counts began at 0. Where it would take too much CPU time it is attached
+    /// for a part of the time, so that these are fewer requests than those of /proc/diskstats.
     pub since_boottime_ns: u64,
     /// Those in which requests were counted, sorted by device, operation and bucket
     pub buckets: Vec<LatencyBucket>,

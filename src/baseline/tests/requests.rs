@@ -78,6 +78,24 @@ fn a_minute_with_enough_requests_makes_a_baseline_of_p50_and_p99() {
 }
 
 #[test]
+fn the_requests_that_were_not_measured_lose_as_much_as_those_that_were() {
+    let mut bench = Bench::new();
+    bench.teach_measured(ENOUGH, &[(FAST, 200)]);
+    let mut evaluated = |completed_by_measured: u64| {
+        let window = bench.window.clone();
+        let mut interval = bench.measured_second(&[(FAST, 160), (SLOWER, 40)]);
+        bench.window = window;
+        interval.disks[0].reads.completed *= completed_by_measured;
+        bench.window.push(&interval);
+        let statuses = bench.baselines.latency_statuses(&interval, &bench.window);
+        statuses.first().unwrap().requests.unwrap().window.unwrap()
+    };
+    let (all, a_quarter) = (evaluated(1), evaluated(4));
+    assert_eq!((a_quarter.requests, a_quarter.quantiles), (all.requests, all.quantiles));
+    assert!((a_quarter.lost_seconds_per_second / all.lost_seconds_per_second - 4.0).abs() < 1e-9, "{a_quarter:?}");
+}
+
+#[test]
 fn of_few_requests_several_seconds_make_one_observation_and_no_p99_is_evaluated() {
     let mut bench = Bench::new();
     bench.teach_measured(2 * ENOUGH - 1, &[(FAST, 50)]);

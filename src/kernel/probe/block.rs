@@ -118,15 +118,11 @@ impl BlockProbe {
         })
     }
 
-    /// Begins to count, from 0.
+    /// Counts, or goes on to count.
     pub fn attach(&mut self) -> io::Result<()> {
-        self.detach();
-        for device in self.tracked.values_mut() {
-            self.histograms.clear(device.slot);
-            device.operations = Default::default();
+        if self.link.is_none() {
+            self.link = Some(sys::bpf_raw_tracepoint_open(self.program.as_fd(), None)?);
         }
-        self.requests = 0;
-        self.link = Some(sys::bpf_raw_tracepoint_open(self.program.as_fd(), None)?);
         Ok(())
     }
 
@@ -135,7 +131,7 @@ impl BlockProbe {
         self.link = None;
     }
 
-    /// Requests that were counted since it was attached, as last read.
+    /// Requests that were counted since it was first attached, as last read.
     pub fn requests(&self) -> u64 {
         self.requests
     }

@@ -1,4 +1,4 @@
-//! The program of `probe/block` for sampling: loaded when sampling begins, attached for as long as it costs little.
+//! The program of `probe/block` for sampling: loaded when sampling begins, attached for as much of the time as costs little.
 //!
 //! Its cost is the number of requests times `NS_PER_REQUEST`: what the kernel measures of each run (bpf_stats_enabled) costs more
 //! than the program itself.
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::time::ClockId;
 
 use super::block::{BlockLayout, BlockProbe};
+use super::duty_cycle::DutyCycle;
 use super::loader_process::{Loaded, LoaderProcess, ProbeProgram};
 use super::probe_error::ProbeError;
 use super::{load_obstacle, possible_cpus};
@@ -21,10 +22,6 @@ use crate::sample::{Absent, Reading};
 
 /// CPU time that the program adds to a request, by the requests per second that a machine completes with and without it: docs/cost.md.
 const NS_PER_REQUEST: u64 = 125;
-/// Samples in a row that cost too much, before the program is detached.
-const MAX_EXPENSIVE_SAMPLES: u32 = 3;
-/// For so long; then it is tried again.
-const DETACHED_NS: u64 = 60_000_000_000;
 
 /// The program, in whatever state it is.
 #[derive(Debug)]
@@ -34,9 +31,6 @@ pub struct BlockLatencies {
     loader: Option<LoaderProcess>,
     /// Of one CPU that it may take; `None`: any
     max_cpu_share: Option<f64>,
-    expensive_samples: u32,
-    /// Requests counted at the last sample, and CLOCK_BOOTTIME of that
-    last: (u64, u64),
 }
 
 #[derive(Debug)]
@@ -44,16 +38,21 @@ enum State {
     /// Not wanted, or it cannot be loaded
     Off(Absent),
     Loading(BlockLayout),
-    /// Since this CLOCK_BOOTTIME
-    Attached(Box<BlockProbe>, u64),
-    /// Until this CLOCK_BOOTTIME
-    TooExpensive(Box<BlockProbe>, u64),
+    Counting(Box<Counting>),
+}
+
+#[derive(Debug)]
+struct Counting {
+    probe: BlockProbe,
+    /// CLOCK_BOOTTIME when it was first attached
+    since_ns: u64,
+    duty_cycle: DutyCycle,
 }
 
 impl Default for BlockLatencies {
     fn default() -> BlockLatencies {
         let state = State::Off(Absent::NotRead);
-        BlockLatencies { state, loader: None, max_cpu_share: None, expensive_samples: 0, last: (0, 0) }
+        BlockLatencies { state, loader: None, max_cpu_share: None }
     }
 }
 
@@ -77,14 +76,15 @@ pub fn try_to_attach(root: &Root, program: &Path) -> Result<(), ProbeError> {
     attach(layout, LoaderProcess::load(program, ProbeProgram::Block(layout))).map(drop)
 }
 
-fn attach(layout: BlockLayout, loaded: Result<Loaded, ProbeError>) -> Result<Box<BlockProbe>, ProbeError> {
+fn attach(layout: BlockLayout, loaded: Result<Loaded, ProbeError>) -> Result<BlockProbe, ProbeError> {
     let mut probe = BlockProbe::new(layout, loaded?.descriptors)?;
     probe.attach().map_err(ProbeError::Refused)?;
-    Ok(Box::new(probe))
+    Ok(probe)
 }
 
 impl BlockLatencies {
-    /// Starts the loader, which is `program`; does not wait. With a share, the program is detached while it takes more of a CPU.
+    /// Starts the loader, which is `program`; does not wait. With a share, the program is attached for so much of the
+    /// time that it takes no more of a CPU.
     pub fn start(root: &Root, program: PathBuf, max_cpu_share: Option<f64>) -> BlockLatencies {
         let layout = layout(root);
         let (state, loader) = match load_obstacle(root) {
@@ -94,26 +94,46 @@ impl BlockLatencies {
                 Err(_) => (State::Off(Absent::Unsupported), None),
             },
         };
-        BlockLatencies { state, loader, max_cpu_share, ..BlockLatencies::default() }
+        BlockLatencies { state, loader, max_cpu_share }
     }
 
     /// What was counted of these devices, which are sorted by id.
-    pub fn read(&mut self, disks: &[Disk], now_ns: u64) -> Reading<BlockIo> {
+    pub fn read(&mut self, disks: &[Disk]) -> Reading<BlockIo> {
         self.attach_when_loaded();
-        self.try_again(now_ns);
         if !matches!(self.state, State::Loading(_)) && self.loader.as_mut().is_some_and(LoaderProcess::has_exited) {
             self.loader = None;
         }
-        let (probe, since_boottime_ns) = match &mut self.state {
+        let counting = match &mut self.state {
             State::Off(why) => return Err(*why),
             State::Loading(_) => return Err(Absent::NotRead),
-            State::TooExpensive(..) => return Err(Absent::TooExpensive),
-            State::Attached(probe, since) => (probe, *since),
+            State::Counting(counting) => counting,
         };
-        let buckets = probe.read(disks);
-        let requests = probe.requests();
-        self.step_back_if_expensive(requests, now_ns);
+        let buckets = counting.probe.read(disks);
+        counting.duty_cycle.measure(counting.probe.requests(), boottime_ns());
+        let since_boottime_ns = counting.since_ns;
+        self.attach_or_detach();
         Ok(BlockIo { since_boottime_ns, buckets })
+    }
+
+    /// Whether the program is attached for a part of the time only: then `pace` is to be called about ten times a second.
+    pub fn is_limited(&self) -> bool {
+        matches!(&self.state, State::Counting(counting) if counting.duty_cycle.is_limited())
+    }
+
+    /// Attaches or detaches the program, between samples, where it is limited.
+    pub fn pace(&mut self) {
+        if self.is_limited() {
+            self.attach_or_detach();
+        }
+    }
+
+    fn attach_or_detach(&mut self) {
+        let State::Counting(counting) = &mut self.state else { return };
+        if !counting.duty_cycle.update(boottime_ns()) {
+            counting.probe.detach();
+        } else if counting.probe.attach().is_err() {
+            self.state = State::Off(Absent::Unsupported);
+        }
     }
 
     fn attach_when_loaded(&mut self) {
@@ -124,10 +144,12 @@ impl BlockLatencies {
     }
 
     fn attach_loaded(&mut self, layout: BlockLayout, loaded: Result<Loaded, ProbeError>) -> Result<(), ProbeError> {
-        let attached = attach(layout, loaded);
-        self.last = (0, boottime_ns());
-        let (state, result) = match attached {
-            Ok(probe) => (State::Attached(probe, boottime_ns()), Ok(())),
+        let (state, result) = match attach(layout, loaded) {
+            Ok(probe) => {
+                let since_ns = boottime_ns();
+                let duty_cycle = DutyCycle::new(NS_PER_REQUEST, self.max_cpu_share, since_ns);
+                (State::Counting(Box::new(Counting { probe, since_ns, duty_cycle })), Ok(()))
+            }
             Err(why) => (State::Off(Absent::Unsupported), Err(why)),
         };
         self.state = state;
@@ -145,36 +167,6 @@ impl BlockLatencies {
                 Err(load_obstacle(root).map_or(ProbeError::NotRead(*why), |(_, words)| ProbeError::NotPossible(words)))
             }
             _ => Ok(()),
-        }
-    }
-
-    fn try_again(&mut self, now_ns: u64) {
-        if !matches!(self.state, State::TooExpensive(_, until) if now_ns >= until) {
-            return;
-        }
-        let previous = std::mem::replace(&mut self.state, State::Off(Absent::Unsupported));
-        if let State::TooExpensive(mut probe, _) = previous
-            && probe.attach().is_ok()
-        {
-            self.last = (0, now_ns);
-            self.state = State::Attached(probe, boottime_ns());
-        }
-    }
-
-    fn step_back_if_expensive(&mut self, requests: u64, now_ns: u64) {
-        let (before, before_ns) = std::mem::replace(&mut self.last, (requests, now_ns));
-        let Some(limit) = self.max_cpu_share else { return };
-        let cost_ns = requests.saturating_sub(before).saturating_mul(NS_PER_REQUEST);
-        let is_expensive = cost_ns as f64 > limit * now_ns.saturating_sub(before_ns) as f64;
-        self.expensive_samples = if is_expensive { self.expensive_samples + 1 } else { 0 };
-        if self.expensive_samples < MAX_EXPENSIVE_SAMPLES {
-            return;
-        }
-        self.expensive_samples = 0;
-        let previous = std::mem::replace(&mut self.state, State::Off(Absent::TooExpensive));
-        if let State::Attached(mut probe, _) = previous {
-            probe.detach();
-            self.state = State::TooExpensive(probe, now_ns.saturating_add(DETACHED_NS));
         }
     }
 }

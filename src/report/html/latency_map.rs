@@ -112,7 +112,10 @@ fn render(frame: &PlotContext, map: &LatencyMap) -> Option<Markup> {
     let shades = Shades::new(columns.iter().flat_map(|column| &column.rows).copied().max().unwrap_or(0));
     let height = rows.count() * (HEIGHT / rows.count()).clamp(1, MAX_ROW_HEIGHT);
     let title = format!("title-{}", map.id);
-    let whole = in_words(map.operation, &map.total);
+    let whole = match map.columns.iter().map(|column| column.unmeasured).fold(0, u64::saturating_add) {
+        0 => in_words(map.operation, &map.total),
+        unmeasured => format!("{}; {} not measured", in_words(map.operation, &map.total), short_count(unmeasured)),
+    };
     let y = |position: f64| rows.count() as f64 - position;
     Some(html! {
         figure.chart.map aria-labelledby=(title) data-steps=(map.steps_per_column) {

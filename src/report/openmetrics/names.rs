@@ -51,7 +51,7 @@ metrics! {
     DISK_BASELINE_RATIO = Metric::gauge("stalltop_disk_latency_baseline_ratio", &["device", "operation"],
         disk_operation::BASELINE_MULTIPLE.definition.description);
     DISK_REQUEST_DURATION = Metric::histogram("stalltop_disk_request_duration_seconds", &["device", "operation"],
-        "time of single requests from queueing to completion, where eBPF programs can be loaded");
+        "time of single requests from queueing to completion, where eBPF programs can be loaded; above 80,000 requests/s of a sample of them");
     DISK_BUSY_SECONDS = Metric::counter("stalltop_disk_busy_seconds_total", &["device"], disk::BUSY_RATIO.definition.description);
     DISK_BUSY = Metric::gauge("stalltop_disk_busy_ratio", &["device"], disk::BUSY_RATIO.definition.description);
     DISK_QUEUE = Metric::gauge("stalltop_disk_queue_requests", &["device"], disk::QUEUE.definition.description);

@@ -18,9 +18,9 @@ pub const MAX_DISKS: usize = 32;
 /// Whether single requests were measured in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
-    /// In all of it
+    /// The program ran in all of it. It may still count for a part of the time only
     Whole,
-    /// In a part of it, or not at all
+    /// It ran in a part of it, or not at all
     Incomplete,
 }
 
@@ -102,11 +102,11 @@ impl LatencyMaps {
             if let Some(known) = known {
                 column.latencies.merge(&known.total);
             }
-            // A request that completes between the readings of diskstats and of the histogram is in both, but in different intervals.
-            if coverage != Coverage::Whole {
-                let measured = known.map_or(0, |known| known.total.requests());
-                column.unmeasured = column.unmeasured.saturating_add(span.completed.saturating_sub(measured));
-            }
+            let unmeasured = match coverage {
+                Coverage::Whole => disk.unmeasured(operation),
+                Coverage::Incomplete => span.completed.saturating_sub(known.map_or(0, |known| known.total.requests())),
+            };
+            column.unmeasured = column.unmeasured.saturating_add(unmeasured);
         }
     }
 
@@ -191,6 +191,17 @@ mod tests {
         assert_eq!(requests(&map), [(11, 0), (0, 7), (11, 5)]);
         assert_eq!(map.total.requests(), 22);
         assert_eq!(maps.of_disk(DiskId { major: 8, minor: 1 }, "sdb"), [], "nothing of it was measured");
+    }
+
+    #[test]
+    fn requests_that_a_limited_program_left_out_are_counted() {
+        let mut maps = LatencyMaps::new(1);
+        maps.add(&reads(0, 1000, 270), Coverage::Whole, 0);
+        maps.add(&reads(0, 1000, 990), Coverage::Whole, 0);
+        let [map] = maps.of_disk(DiskId { major: 8, minor: 0 }, "sda").try_into().unwrap();
+        assert_eq!(requests(&map), [(1260, 730)]);
+        let share = |completed, measured| reads(0, completed, measured).measured_share(Operation::Read).map(|share| share.0);
+        assert_eq!([share(1000, 270), share(1000, 990), share(3, 2), share(3, 0)], [Some(0.27), Some(1.0), Some(1.0), None]);
     }
 
     #[test]

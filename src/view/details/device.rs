@@ -104,6 +104,12 @@ fn distribution(span: &DiskSpan, operation: Operation, page: &mut Page) {
         page.labelled("in the queue", latency_map::quantiles(&known.queue));
         page.labelled("in the device", latency_map::quantiles(&known.device));
     }
+    if let Some(share) = span.measured_share(operation).filter(|share| share.0 < 1.0) {
+        page.labelled(
+            "of them measured",
+            safe!("{}%: a sample, as the probe counts for a part of the time", text::format_percent(Some(share.0), 4)),
+        );
+    }
     if operation != Operation::Flush {
         let share = text::format_percent(known.sequential_share().map(|share| share.0), 4);
         page.labelled("sequential", safe!("{share}% of the requests"));

@@ -15,7 +15,7 @@ use crate::view::pane::Pane;
 use crate::view::panes::shown_time;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
-use crate::view::text::optional_latency;
+use crate::view::text::{format_percent, optional_latency};
 use crate::view::theme::StyleRole;
 use crate::view::widgets::heat_map::HeatMap;
 
@@ -37,7 +37,10 @@ pub fn draw(state: &State, evaluation: &Evaluation, (disk, operation): (&DiskSpa
     let title = SafeLine::new(safe!("{} {}", name(evaluation, disk), operation.plural()), StyleRole::Bold)
         .with(safe!(" by latency, {}", shown_time(state, &columns)), StyleRole::Dim);
     let note = disk.latency(operation).map(|known| {
-        let now = quantiles(&known.total);
+        let now = match disk.measured_share(operation).filter(|share| share.0 < 1.0) {
+            Some(share) => safe!("{} (of {}% of them)", quantiles(&known.total), format_percent(Some(share.0), 4).trim_start()),
+            None => quantiles(&known.total),
+        };
         let baseline = latency_status(evaluation, disk.id, operation).and_then(|status| Some(status.requests?.baseline));
         let note = match baseline.filter(|_| pane.width() >= MIN_WIDTH_FOR_BASELINE) {
             Some(known) => safe!("{now} (baseline p50 {}, p99 {})", format::latency(known.p50), format::latency(known.p99)),
