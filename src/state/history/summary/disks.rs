@@ -75,7 +75,8 @@ mod tests {
     use super::*;
     use crate::interval::Interval;
     use crate::interval::disk::Operation::Read;
-    use crate::sample::block_io::{BlockIo, bucket_ns};
+    use crate::sample::block_io::BlockIo;
+    use crate::sample::histogram_bucket::HistogramBucket;
     use crate::state::history::summary::{GraphFigure, IntervalSummary};
     use crate::synthetic::{disk, host, latency_bucket, operations, sample};
 
