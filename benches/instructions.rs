@@ -30,7 +30,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use stalltop::baseline::Baselines;
 use stalltop::findings::Evaluator;
-use stalltop::interval::Interval;
+use stalltop::interval::{Interval, IntervalContext};
 use stalltop::kernel::{Root, Sampler};
 use stalltop::recording::{HistoryRing, Redaction};
 use stalltop::sample::Sample;
@@ -134,10 +134,12 @@ fn understanding(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
     let samples = stream(40);
     let host = Arc::new(generator::meta().host);
     let between = |at: usize| Interval::between(&host, &samples[at], &samples[at + 1]).unwrap();
-    let mut at = 0;
+    let (mut at, mut before) = (0, between(0));
     walk("interval, 2000 processes, 20 busy", &mut || {
         at += 1;
-        black_box(between(at));
+        let totals = before.process_totals().map(AsRef::as_ref);
+        let context = IntervalContext { older_totals: totals, ..IntervalContext::default() };
+        before = black_box(Interval::with_context(&host, &samples[at], &samples[at + 1], context).unwrap());
     });
     let mut evaluator = Evaluator::new(Baselines::default());
     (0..20).for_each(|at| drop(evaluator.evaluate(between(at))));

@@ -32,6 +32,8 @@ mod made;
 mod network_namespaces;
 #[path = "support/proc_tree.rs"]
 mod proc_tree;
+#[path = "support/program.rs"]
+mod program;
 #[path = "kernel/stacks.rs"]
 mod stacks;
 #[path = "kernel/taskstats.rs"]

@@ -10,6 +10,7 @@ use stalltop::kernel::disk::DiskReader;
 use stalltop::kernel::probe::block_latencies::{BlockLatencies, try_to_attach};
 
 use crate::loop_device::LoopDevice;
+use crate::program::program;
 
 const DEADLINE: Duration = Duration::from_secs(120);
 /// Of one CPU: 800 requests a second.
@@ -34,7 +35,7 @@ impl Drop for Reads {
 
 #[test]
 fn a_limited_program_counts_for_a_part_of_the_time() {
-    let program = Path::new(env!("CARGO_BIN_EXE_stalltop"));
+    let program = Path::new(program());
     if let Err(why) = try_to_attach(&Root::host(), program) {
         return println!("skipped: {why}");
     }

@@ -33,6 +33,9 @@ fn watched(busy: u32, leaves_out: bool) -> (Vec<Waits>, Vec<u32>) {
             if (second, tenth) >= STUCK && (second, tenth) < (STUCK.0 + 1, STUCK.1) {
                 tree.block(stuck, "submit_bio_wait");
             }
+            if (second, tenth) == (STUCK.0 + 1, STUCK.1) {
+                tree.wake(stuck);
+            }
             if tenth == next {
                 tree.sub_sample_at(tenth);
                 taken.iter_mut().last().into_iter().for_each(|taken| *taken += 1);

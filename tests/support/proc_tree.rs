@@ -103,13 +103,19 @@ impl ProcTree {
 
     /// One thread of a process, new or changed. The files of the first thread are also those of the process.
     pub fn thread(&self, stat: &Stat<'_>, run_ns: u64, thread: ThreadFiles<'_>) {
-        let (process, line) = (format!("proc/{}", stat.pid), stat.line());
-        let task = format!("{process}/task/{}", stat.tid);
-        for place in [Some(&task), (stat.pid == stat.tid).then_some(&process)].into_iter().flatten() {
-            self.write(format!("{place}/stat"), &line);
-            self.write(format!("{place}/schedstat"), format!("{run_ns} 902341 {}\n", thread.timeslices));
+        self.times(stat, run_ns, thread.timeslices);
+        for place in places(stat) {
             self.write(format!("{place}/wchan"), thread.wchan);
             self.write(format!("{place}/syscall"), format!("{}\n", thread.syscall));
+        }
+    }
+
+    /// What a thread has run: its stat and schedstat.
+    fn times(&self, stat: &Stat<'_>, run_ns: u64, timeslices: u64) {
+        let line = stat.line();
+        for place in places(stat) {
+            self.write(format!("{place}/stat"), &line);
+            self.write(format!("{place}/schedstat"), format!("{run_ns} 902341 {timeslices}\n"));
         }
     }
 
@@ -117,6 +123,13 @@ impl ProcTree {
     pub fn remove_process(&self, pid: u32) {
         fs::remove_dir_all(self.path(format!("proc/{pid}"))).unwrap();
     }
+}
+
+/// The directories of a thread: the first of a process has two.
+fn places(stat: &Stat<'_>) -> impl Iterator<Item = String> {
+    let process = format!("proc/{}", stat.pid);
+    let task = format!("{process}/task/{}", stat.tid);
+    [Some(task), (stat.pid == stat.tid).then_some(process)].into_iter().flatten()
 }
 
 /// What a thread does, in stat, schedstat, wchan and syscall.
@@ -240,13 +253,18 @@ impl SampledTree {
         self.tree.write(format!("proc/{pid}/cgroup"), "0::/system.slice/worker.service\n");
         let io = "read_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\nsyscr: 1\nsyscw: 1\n";
         self.tree.write(format!("proc/{pid}/io"), io);
-        (pid..pid + self.threads).for_each(|tid| self.put_thread(pid, tid, RUN_NS));
+        for tid in pid..pid + self.threads {
+            self.with_stat(pid, tid, RUN_NS, |stat, timeslices| {
+                self.tree.thread(stat, RUN_NS, ThreadFiles { timeslices, ..ThreadFiles::sleeping(tid) });
+            });
+        }
     }
 
-    fn put_thread(&self, pid: u32, tid: u32, run_ns: u64) {
+    /// A thread that has run for so long, and its timeslices.
+    fn with_stat(&self, pid: u32, tid: u32, run_ns: u64, write: impl FnOnce(&Stat<'_>, u64)) {
         let (comm, user_ticks) = (format!("worker-{}", tid % 16), run_ns / 10_000_000);
         let stat = Stat { comm: comm.as_bytes(), user_ticks, ..Stat::sleeping(pid, tid, self.threads) };
-        self.tree.thread(&stat, run_ns, ThreadFiles { timeslices: run_ns / 1_000_000, ..ThreadFiles::sleeping(tid) });
+        write(&stat, run_ns / 1_000_000);
     }
 
     /// Ends a process without a CPU clock.
@@ -280,7 +298,8 @@ impl SampledTree {
 
     /// Sets the run time of a thread, in milliseconds since the beginning.
     pub fn run(&mut self, pid: u32, tid: u32, run_ms: u64) {
-        self.put_thread(pid, tid, RUN_NS + run_ms * 1_000_000);
+        let run_ns = RUN_NS + run_ms * 1_000_000;
+        self.with_stat(pid, tid, run_ns, |stat, timeslices| self.tree.times(stat, run_ns, timeslices));
     }
 
     /// Sets the CPU clock of a process, in milliseconds since the beginning.
@@ -293,11 +312,20 @@ impl SampledTree {
         self.tree.write(format!("proc/{pid}/task/{pid}/stack"), text);
     }
 
-    /// Puts a process of one thread into D in this kernel function, until it runs again.
+    /// Puts a process of one thread into D in this kernel function, until `wake`.
     pub fn block(&self, pid: u32, wchan: &str) {
+        self.change_state(pid, ") S ", ") D ", wchan);
+    }
+
+    /// Puts a blocked process of one thread to sleep again.
+    pub fn wake(&self, pid: u32) {
+        self.change_state(pid, ") D ", ") S ", ThreadFiles::sleeping(pid).wchan);
+    }
+
+    fn change_state(&self, pid: u32, from: &str, to: &str, wchan: &str) {
         for path in [format!("proc/{pid}/stat"), format!("proc/{pid}/task/{pid}/stat")] {
             let stat = fs::read_to_string(self.tree.path(&path)).unwrap();
-            self.tree.write(&path, stat.replace(") S ", ") D "));
+            self.tree.write(&path, stat.replace(from, to));
         }
         self.tree.write(format!("proc/{pid}/wchan"), wchan);
     }

@@ -251,5 +251,5 @@ fn the_page_of_a_task_knows_the_intervals_after_the_displayed_one() {
     assert!(points.iter().filter(after).count() + 1 >= points.len(), "the first interval is displayed");
     // The same page of the same stretch asks for nothing more.
     timeline.follow_task(Some(task), |_| true);
-    assert!(!timeline.pending_work().is_some());
+    assert!(timeline.pending_work().is_none());
 }
