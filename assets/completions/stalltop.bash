@@ -19,14 +19,36 @@ _stalltop() {
     [[ $current == [=:@] ]] && current=
     local candidates=()
     mapfile -t candidates < <(STALLTOP_COMPLETE=words stalltop -- "${words[@]}" 2>/dev/null)
+    # The quote that is open at the cursor
+    local quote= char
+    for ((i = 0; i < ${#typed}; i++)); do
+        char=${typed:i:1}
+        if [[ $char == \\ && $quote != \' ]]; then
+            i=$((i + 1))
+        elif [[ $char == [\"\'] && ( -z $quote || $char == "$quote" ) ]]; then
+            [[ -n $quote ]] && quote= || quote=$char
+        fi
+    done
     # Readline replaces only what follows the = : or @.
-    local before=${last%"$current"}
+    local before=${last%"$current"} single="'" quoted="'\\''"
     COMPREPLY=()
     for word in "${candidates[@]}"; do
         word=${word#"$before"}
-        if [[ $typed != [\"\']* && $word == *[[:space:]\"\'\\\$\`\&\|\;\<\>\(\)\*\?\!\#]* ]]; then
-            printf -v word %q "$word"
-        fi
+        case $quote in
+        \')
+            word=${word//$single/$quoted}
+            ;;
+        \")
+            # Between these quotes an exclamation mark cannot be escaped.
+            [[ $word == *\!* ]] && continue
+            for char in \\ \" '$' '`'; do
+                word=${word//"$char"/\\"$char"}
+            done
+            ;;
+        *)
+            [[ $word == *[![:alnum:]_./:=@,%+-]* ]] && printf -v word %q "$word"
+            ;;
+        esac
         COMPREPLY+=("$word")
     done
     [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=/:@,] ]] && compopt -o nospace

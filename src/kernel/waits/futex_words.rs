@@ -145,6 +145,17 @@ fn read_words(pid: u32, address: u64) -> io::Result<[u32; 5]> {
     Ok(numbers)
 }
 
+/// Whether a process may read memory here; says why not.
+#[cfg(test)]
+pub(super) fn can_read() -> bool {
+    let word = [WAITERS | 7, 0, 0, 0, 0];
+    let read = read_words(std::process::id(), std::ptr::from_ref(&word) as u64);
+    if let Err(error) = &read {
+        println!("skipped: no process_vm_readv here ({error})");
+    }
+    read.is_ok_and(|read| read == word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,15 +170,6 @@ mod tests {
     /// Begins where a mutex may begin.
     #[repr(align(8))]
     struct Aligned([u32; 24]);
-
-    fn can_read() -> bool {
-        let word = [WAITERS | 7, 0, 0, 0, 0];
-        let read = read_words(std::process::id(), std::ptr::from_ref(&word) as u64);
-        if let Err(error) = &read {
-            println!("skipped: no process_vm_readv here ({error})");
-        }
-        read.is_ok_and(|read| read == word)
-    }
 
     #[test]
     fn a_contended_mutex_of_glibc_names_its_owner_behind_the_futex_word() {

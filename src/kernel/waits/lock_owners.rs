@@ -19,9 +19,11 @@ use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, MAX_LOCK_OWNERS, O
 use crate::sample::{Absent, Name};
 use crate::units::SmallSort;
 
-/// Locks whose owner is read in one sub-sample: each takes about 25 µs. If there are more, these are half of them: locks in a chain, then
-/// those with the most waiters. The others take turns in the other half.
+/// Locks whose owner is read in one sub-sample: each takes about 25 µs. If there are more, the locks of a chain are among them, and
+/// otherwise half of them are the locks with the most waiters. The others take turns in the rest.
 const MAX_LOCKS: usize = 8;
+/// Locks of longer chains take turns, too.
+const MAX_FIXED: usize = 6;
 
 /// The locks for which threads wait, and the owners seen since the last sample.
 #[derive(Debug, Default)]
@@ -30,12 +32,15 @@ pub struct LockOwners {
     locks: FxHashMap<LockPlace, (FutexLock, LockLayout)>,
     /// Those of which the last reading named the owner
     named: FxHashSet<LockPlace>,
-    /// Those of which the last reading named an owner that waits at a futex, and those at that futex: a deadlock of locks with few
-    /// waiters is seen only if all of its locks are read in most sub-samples.
+    /// Those of which the last reading named an owner that waits at a futex, and those at that futex, and those whose owner has ended:
+    /// a deadlock of locks with few waiters is seen only if all of its locks are read in most sub-samples.
     chained: FxHashSet<LockPlace>,
     /// The lock that was read last in its turn
     last_in_turn: Option<LockPlace>,
-    rows: Vec<LockOwner>,
+    /// Since the last sample
+    readings: FxHashMap<LockPlace, Readings>,
+    /// With the place of a lock whose owner was read
+    rows: Vec<(Option<LockPlace>, LockOwner)>,
     tids: NamespaceTids,
 }
 
@@ -46,6 +51,21 @@ enum LockPlace {
     Private { pid: u32, address: u64 },
     /// At the same address of the processes of a group, which share its memory
     Shared { group: u16, address: u64 },
+}
+
+/// Sub-samples in which threads waited for a lock, and those of them in which its owner was read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Readings {
+    sub_samples: u32,
+    read: u32,
+}
+
+impl Readings {
+    /// The waiters of all sub-samples, estimated from those of the readings.
+    fn of_all_sub_samples(self, waiters: u32) -> u32 {
+        let all = u64::from(waiters) * u64::from(self.sub_samples) / u64::from(self.read.max(1));
+        u32::try_from(all).unwrap_or(u32::MAX)
+    }
 }
 
 /// A futex lock for which threads wait.
@@ -94,14 +114,19 @@ impl LockOwners {
             self.named.remove(place);
             self.chained.remove(place);
         }
+        locks.keys().for_each(|&place| self.readings.entry(place).or_default().sub_samples += 1);
         for place in selected {
             let Some(&(lock, layout)) = locks.get(&place) else { continue };
+            self.readings.entry(place).or_default().read += 1;
             if let Some(owner) = self.read_owner(files, lock, layout) {
                 self.named.insert(place);
+                if owner.state == TaskState::Dead {
+                    self.chained.insert(place);
+                }
                 if let Some(next) = next_place(&owner, lock).filter(|next| locks.contains_key(next)) {
                     self.chained.extend([place, next]);
                 }
-                self.record(lock, BlockedWait { last_sub_sample: sub_sample, blocked_since_ns: now_ns, ..owner });
+                self.count(Some(place), lock, BlockedWait { last_sub_sample: sub_sample, blocked_since_ns: now_ns, ..owner });
             }
         }
     }
@@ -114,12 +139,13 @@ impl LockOwners {
         if places.len() <= MAX_LOCKS {
             return places;
         }
-        let mut others = places.split_off(MAX_LOCKS / 2);
+        let fixed = self.chained.len().clamp(MAX_LOCKS / 2, MAX_FIXED);
+        let mut others = places.split_off(fixed);
         others.sort_unstable();
         let next = others.partition_point(|&place| self.last_in_turn.is_some_and(|last| place <= last));
         let next = if next == others.len() { 0 } else { next };
         others.rotate_left(next);
-        others.truncate(MAX_LOCKS / 2);
+        others.truncate(MAX_LOCKS - fixed);
         self.last_in_turn = others.last().copied();
         places.extend(others);
         places
@@ -128,7 +154,14 @@ impl LockOwners {
     /// Ends the interval.
     pub fn finish_interval(&mut self) -> Vec<LockOwner> {
         self.tids.finish_interval();
-        let mut rows = std::mem::take(&mut self.rows);
+        let readings = std::mem::take(&mut self.readings);
+        let of_all_sub_samples = |(place, row): (Option<LockPlace>, LockOwner)| {
+            let Some(readings) = place.and_then(|place| readings.get(&place)) else { return row };
+            let (waiters, timed_waiters) = (row.waiters, row.timed_waiters);
+            let [waiters, timed_waiters] = [waiters, timed_waiters].map(|count| readings.of_all_sub_samples(count));
+            LockOwner { waiters, timed_waiters, ..row }
+        };
+        let mut rows: Vec<LockOwner> = std::mem::take(&mut self.rows).into_iter().map(of_all_sub_samples).collect();
         if rows.len() > MAX_LOCK_OWNERS {
             rows.small_sort_by_key(|row| (row.field.is_unconfirmed(), Reverse(row.waiters), row.group, row.futex_address));
             rows.truncate(MAX_LOCK_OWNERS);
@@ -157,15 +190,17 @@ impl LockOwners {
         (read_owner(pid, address, layout) == Some(named)).then_some(wait)
     }
 
-    /// Counts a lock of which this thread was seen to be the owner.
+    /// Counts a lock of which this thread was found to be the owner in this sub-sample otherwise than from the memory of the process.
     pub fn record(&mut self, lock: FutexLock, owner: BlockedWait) {
-        let address = lock.address;
-        let same = self
-            .rows
-            .iter_mut()
-            .find(|row| (row.group, row.futex_address) == (lock.group, address) && is_same_wait(&row.owner, &owner));
+        self.count(None, lock, owner);
+    }
+
+    fn count(&mut self, place: Option<LockPlace>, lock: FutexLock, owner: BlockedWait) {
+        let same = self.rows.iter_mut().find(|(of, row)| {
+            (*of, row.group, row.futex_address) == (place, lock.group, lock.address) && is_same_wait(&row.owner, &owner)
+        });
         match same {
-            Some(row) => {
+            Some((_, row)) => {
                 row.waiters = row.waiters.saturating_add(lock.waiters);
                 row.timed_waiters = row.timed_waiters.saturating_add(lock.timed_waiters);
                 row.owner.has_timeout |= owner.has_timeout;
@@ -175,16 +210,17 @@ impl LockOwners {
             }
             None => {
                 let FutexLock { group, is_shared, field, waiters, timed_waiters, .. } = lock;
-                self.rows.push(LockOwner {
+                let row = LockOwner {
                     group,
-                    futex_address: address,
+                    futex_address: lock.address,
                     is_shared,
                     field,
                     waiters,
                     owner,
                     kernel_lock: None,
                     timed_waiters,
-                });
+                };
+                self.rows.push((place, row));
             }
         }
     }
@@ -221,6 +257,7 @@ fn has_ended(files: &mut TaskFiles, pid: u32, named: NamedOwner) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::futex_words::can_read;
     use super::*;
     use crate::kernel::root::Root;
 
@@ -236,10 +273,10 @@ mod tests {
             Mutexes([[2, 0, tid, 1, 0, 0, 0, 0, 0, 0]; 20])
         }
 
-        /// The addresses whose owner each of some sub-samples names, each with one thread that waits, with a timeout or without.
-        fn named(&self, owners: &mut LockOwners, sub_samples: u16, has_timeout: bool) -> Vec<Vec<u64>> {
+        /// The rows of as many sub-samples, each with one thread that waits for each mutex, with a timeout or without.
+        fn rows(&self, owners: &mut LockOwners, sub_samples: u16, has_timeout: bool) -> Vec<LockOwner> {
             let mut files = TaskFiles::open(&Root::host()).unwrap();
-            let sub_sample = |number| {
+            for number in 0..sub_samples {
                 owners.clear_waiters();
                 for mutex in &self.0 {
                     let address = std::ptr::from_ref(mutex) as u64;
@@ -250,29 +287,42 @@ mod tests {
                     owners.add_waiter(0, std::process::id(), wait, (false, has_timeout));
                 }
                 owners.read_owners(&mut files, (number, 0));
-                owners.finish_interval().iter().map(|row| row.futex_address).collect()
-            };
-            (0..sub_samples).map(sub_sample).collect()
+            }
+            owners.finish_interval()
         }
     }
 
     #[test]
     fn with_many_locks_all_of_them_are_read_in_turn_and_the_number_of_readings_is_limited() {
-        let (mutexes, mut owners) = (Mutexes::new(), LockOwners::default());
-        let named = mutexes.named(&mut owners, 4, false);
-        if named.iter().all(Vec::is_empty) {
-            return println!("skipped: no process_vm_readv here");
+        if !can_read() {
+            return;
         }
+        let (mutexes, mut owners) = (Mutexes::new(), LockOwners::default());
+        let named: Vec<Vec<u64>> =
+            (0..4).map(|_| mutexes.rows(&mut owners, 1, false).iter().map(|row| row.futex_address).collect()).collect();
         let all: FxHashSet<u64> = named.iter().flatten().copied().collect();
         assert_eq!((named.iter().map(Vec::len).max(), all.len()), (Some(MAX_LOCKS), 20));
     }
 
     #[test]
-    fn threads_that_wait_with_a_timeout_are_counted_apart() {
-        let (mutexes, mut owners) = (Mutexes::new(), LockOwners::default());
-        if mutexes.named(&mut owners, 1, true) == [Vec::<u64>::new()] {
-            return println!("skipped: no process_vm_readv here");
+    fn waiters_of_locks_that_are_read_in_turn_are_those_of_all_sub_samples() {
+        if !can_read() {
+            return;
         }
+        let (mutexes, mut owners) = (Mutexes::new(), LockOwners::default());
+        let rows = mutexes.rows(&mut owners, 10, false);
+        let waiters: Vec<u32> = rows.iter().map(|row| row.waiters).collect();
+        assert_eq!(waiters, [10; 20]);
+        assert!(rows.iter().any(|row| row.owner.seen_count < 10), "in turn");
+    }
+
+    #[test]
+    fn threads_that_wait_with_a_timeout_are_counted_apart() {
+        if !can_read() {
+            return;
+        }
+        let (mutexes, mut owners) = (Mutexes::new(), LockOwners::default());
+        assert_eq!(mutexes.rows(&mut owners, 1, true).len(), MAX_LOCKS);
         let mut files = TaskFiles::open(&Root::host()).unwrap();
         let address = std::ptr::from_ref(&mutexes.0[0]) as u64;
         let mut wait = |futex, has_timeout| owners.add_waiter(0, std::process::id(), futex, (false, has_timeout));
