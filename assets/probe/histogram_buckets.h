@@ -1,5 +1,5 @@
 // Buckets of histograms of times: 128 ns wide up to 2 << SUB_BUCKET_SHIFT of them, then 1 << SUB_BUCKET_SHIFT to each power of two. The
-// one has all longer times too. The program defines SUB_BUCKET_SHIFT; src/sample/histogram_bucket.rs has the edges.
+// last one has all longer times too. The program defines SUB_BUCKET_SHIFT; src/sample/histogram_bucket.rs has the edges.
 #include <linux/types.h>
 #include <bpf/bpf_helpers.h>
 

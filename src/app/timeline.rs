@@ -240,7 +240,12 @@ impl Timeline {
             Input::SavedSpan(JobResult::Notice(notice) | JobResult::RecordingFailed(notice)) => vec![Event::Notice(notice)],
             Input::SavedSpan(JobResult::RecordingStarted(_)) => Vec::new(),
             Input::Analysis(batch) => self.add_analysis(batch),
-            Input::Playback => self.play(),
+            Input::Playback => {
+                let mut events = self.play();
+                // Where evaluation takes longer than playback the next sample is always due.
+                events.extend(self.run_slice());
+                events
+            }
             Input::SlicedWork => self.run_slice(),
         }
     }

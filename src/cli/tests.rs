@@ -65,6 +65,7 @@ fn clap_messages_become_one_line() {
             "table disk --columns r_await, w_await",
             "such as 500ms or 10m: a list has no blanks after its commas: try 'stalltop table --help'",
         ),
+        ("record x.stalltop, y", "unexpected argument 'y' found: try 'stalltop record --help'"),
         ("cat", "not provided: --output <FILE>, <FILES> <FILES>...: try 'stalltop cat --help'"),
         ("baseline set vda", "not provided: <OPERATION>, <VALUE>: try 'stalltop baseline set --help'"),
         ("check --rotate 1d", "'--rotate' found: it is an option of 'stalltop record': try 'stalltop check --help'"),

@@ -43,10 +43,15 @@ impl EarlyExit {
     }
 }
 
-/// Whether a word ends with a comma, and another one follows: `--columns r/s, w/s`.
+/// Whether the value of an option ends with a comma, and another word follows: `--columns r/s, w/s`.
 pub(super) fn has_split_list(arguments: &[OsString]) -> bool {
-    let ends_in_comma = |word: &OsString| word.as_encoded_bytes().ends_with(b",");
-    arguments.iter().rev().skip(1).take_while(|word| *word != "--").any(ends_in_comma)
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let options = arguments.iter().take_while(|word| *word != "--").collect::<Vec<_>>();
+    // Before each comma: the option, or the value that it ends, and the word after it.
+    options.windows(3).any(|words| match words {
+        [before, value, _] => value.as_encoded_bytes().ends_with(b",") && (is_option(before) || is_option(value)),
+        _ => false,
+    })
 }
 
 /// The command that the arguments name, such as `baseline set`: the help of this command is the remedy.

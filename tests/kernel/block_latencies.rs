@@ -49,22 +49,22 @@ fn a_limited_program_counts_for_a_part_of_the_time() {
     let mut latencies = BlockLatencies::start(&Root::host(), program.to_owned(), Some(SHARE));
     latencies.wait_until_attached(&Root::host()).unwrap();
     // Requests that were counted, and completed
-    let mut look = || {
+    let mut read = || {
         let disks = disks.sample(&Root::host()).unwrap();
         let disk = disks.iter().find(|disk| disk.name.as_bytes() == device.name().as_bytes()).unwrap();
         let block_io = latencies.read(&disks).unwrap();
         let counted: u64 = block_io.of_disk(disk.id).iter().map(|bucket| bucket.completed.0).sum();
         (counted, disk.reads.completed.0)
     };
-    let reads_before = look().1;
+    let reads_before = read().1;
     let _reads = Reads::of(&device.path);
     let begin = Instant::now();
-    let mut was = look();
+    let mut was = read();
     let (mut left_out, mut counted_after) = (0, 0);
     while counted_after == 0 {
         assert!(begin.elapsed() < DEADLINE, "{was:?}, of which {left_out} were left out");
         thread::sleep(Duration::from_millis(50));
-        let now = look();
+        let now = read();
         assert!(now.0 >= was.0, "what was counted is kept");
         match now.0 - was.0 {
             0 => left_out += now.1 - was.1,

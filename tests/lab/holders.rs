@@ -122,44 +122,44 @@ fn an_ordinary_user_sees_the_holders_of_its_own_mutexes() {
     });
 }
 
-/// Share of the looks at a mutex that names its owner in which this must be the thread that held it.
+/// Share of the readings of a mutex that names its owner in which this must be the thread that held it.
 const MIN_RIGHT: f64 = 0.99;
 
 #[test]
 fn each_look_at_a_mutex_of_glibc_names_the_thread_that_holds_it() {
-    looks_at_a_mutex("sleep", false);
+    readings_of_a_mutex("sleep", false);
 }
 
 #[test]
 fn each_look_at_a_mutex_in_timed_waits_names_the_thread_that_holds_it() {
-    looks_at_a_mutex("timed", true);
+    readings_of_a_mutex("timed", true);
 }
 
-fn looks_at_a_mutex(mode: &str, is_timed: bool) {
+fn readings_of_a_mutex(mode: &str, is_timed: bool) {
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let (load, truth) = (mutexes(), folder.path().join("truth"));
-    agree(&format!("looks at a mutex, {mode}"), || {
+    agree(&format!("readings of a mutex, {mode}"), || {
         let _ = std::fs::remove_file(&truth);
         let mut command = Command::new(&load);
         command.args([mode, "12", "8"]).env("TRUTH", &truth);
         let running = Load::start(command);
-        let said = stalltop_check(&format!("mutex-looks-{mode}"), folder.path(), 5, "1s");
+        let said = stalltop_check(&format!("mutex-readings-{mode}"), folder.path(), 5, "1s");
         running.ended();
         let written = std::fs::read_to_string(&truth).expect("what the load wrote");
         let held = HeldTruth::parse(written.lines().filter_map(|line| line.strip_prefix("held ")));
         let samples = samples(said.recording());
-        let looks: Vec<bool> = samples
+        let readings: Vec<bool> = samples
             .iter()
             .flat_map(|sample| sample.waits.lock_owners.iter().map(move |row| (sample, row)))
             .filter(|(_, row)| row.field == OwnerField::GlibcMutex && (row.timed_waiters > 0) == is_timed)
             .map(|(sample, row)| held.agrees(sample, row))
             .collect();
-        let right = looks.iter().filter(|&&is_right| is_right).count();
-        println!("{mode}: the holder is right in {right} of {} looks", looks.len());
-        match looks.len() >= 20 && right as f64 >= looks.len() as f64 * MIN_RIGHT {
+        let right = readings.iter().filter(|&&is_right| is_right).count();
+        println!("{mode}: the holder is right in {right} of {} readings", readings.len());
+        match readings.len() >= 20 && right as f64 >= readings.len() as f64 * MIN_RIGHT {
             true => Ok(()),
-            false => Err(format!("right in {right} of {} looks", looks.len())),
+            false => Err(format!("right in {right} of {} readings", readings.len())),
         }
     });
 }

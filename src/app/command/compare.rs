@@ -73,7 +73,8 @@ fn check_disks(compare: &Compare, disks: &BTreeSet<String>) -> Result<(), Failur
     let what = format!("cannot count the requests of '{}'", printable(unknown));
     let why = format!("no recording has such a disk{}", did_you_mean(unknown, disks.iter().map(String::as_str)));
     let names: Vec<String> = disks.iter().map(|name| printable(name)).collect();
-    Err(Failure::new(Exit::Usage, what, why, format!("there are {}", names.join(", "))))
+    let remedy = if names.is_empty() { String::new() } else { format!("there are {}", names.join(", ")) };
+    Err(Failure::new(Exit::Usage, what, why, remedy))
 }
 
 /// The counts of `--ops`, for each file in its order.

@@ -34,7 +34,8 @@ impl RecordedHosts {
         paths.sort();
         // One directory without recordings says so in its row; where none has any, it is another directory that was meant.
         let has_segments = |path: &Path| {
-            fs::read_dir(path).is_ok_and(|mut files| files.any(|file| file.is_ok_and(|file| is_file(&file.path()))))
+            // Of one that cannot be read its row says why.
+            fs::read_dir(path).map_or(true, |mut files| files.any(|file| file.is_ok_and(|file| is_file(&file.path()))))
         };
         if !paths.iter().any(|path| is_file(path) || has_segments(path)) {
             return Err(Failure::new(Exit::NotRecording, what(), "the directory has no recordings", REMEDY));

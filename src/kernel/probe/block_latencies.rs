@@ -132,7 +132,8 @@ impl BlockLatencies {
         if !counting.duty_cycle.update(boottime_ns()) {
             counting.probe.detach();
         } else if counting.probe.attach().is_err() {
-            self.state = State::Off(Absent::Unsupported);
+            // Such as too many open files: it was attached before, so it may succeed again.
+            counting.duty_cycle.attach_failed();
         }
     }
 

@@ -8,6 +8,10 @@ const SWITCH_NS: u64 = 400_000;
 /// Shorter times say too little of the rate of events.
 const MIN_MEASURED_NS: u64 = 50_000_000;
 
+/// Of a limited program so much of the time between two updates is charged at most: it is updated ten times a second, unless the machine
+/// was suspended, or this program was stopped.
+const MAX_CHARGED_NS: u64 = 1_000_000_000;
+
 /// What is left of the share may be saved up for so long.
 const SAVED_NS: f64 = 500_000_000.0;
 
@@ -62,13 +66,21 @@ impl DutyCycle {
     pub fn update(&mut self, now_ns: u64) -> bool {
         self.spend(now_ns);
         let is_limited = self.is_limited();
-        let Some((_, budget)) = &mut self.limit else { return true };
+        let Some((_, budget)) = &mut self.limit else {
+            self.is_attached = true;
+            return true;
+        };
         let is_wanted = !is_limited || budget.allows(now_ns);
         if is_wanted && !self.is_attached {
             budget.spend(now_ns, SWITCH_NS);
         }
         self.is_attached = is_wanted;
         is_wanted
+    }
+
+    /// The program could not be attached; `update` says when to try again.
+    pub fn attach_failed(&mut self) {
+        self.is_attached = false;
     }
 
     /// Takes what the program has cost since the last call from the budget.
@@ -78,7 +90,7 @@ impl DutyCycle {
             return;
         }
         self.attached_ns = self.attached_ns.saturating_add(elapsed_ns);
-        let cost_ns = elapsed_ns as f64 * self.cost_share;
+        let cost_ns = elapsed_ns.min(MAX_CHARGED_NS) as f64 * self.cost_share;
         if self.is_limited()
             && let Some((_, budget)) = &mut self.limit
         {
@@ -95,7 +107,7 @@ mod tests {
     const TICK_NS: u64 = 100_000_000;
     const LIMIT: f64 = 0.01;
 
-    /// A program at that many events a second, looked at ten times a second and measured each second.
+    /// A program at that many events a second, updated ten times a second and measured each second.
     struct Machine {
         cycle: DutyCycle,
         ticks: u64,
@@ -144,6 +156,27 @@ mod tests {
             assert!((0.8 * LIMIT..1.05 * LIMIT).contains(&cost), "{rate}/s: attached for {share}, which costs {cost}");
             assert!(switches < 200 * 6, "{rate}/s: {switches}");
         }
+    }
+
+    /// CLOCK_BOOTTIME goes on while the machine is suspended, in which the program does not run.
+    #[test]
+    fn the_time_of_a_suspend_is_not_charged() {
+        let mut machine = Machine::new(Some(LIMIT));
+        machine.run(20, 300_000);
+        while !machine.cycle.is_attached {
+            machine.run(1, 300_000);
+        }
+        machine.ticks += 8 * 3600 * 10;
+        // At most a second at 3.75 % of a CPU: 3.75 seconds at 1 %.
+        machine.run(10, 300_000);
+        assert!(machine.run(20, 300_000).0 > 0.1);
+    }
+
+    #[test]
+    fn a_program_that_was_not_attached_is_attached_at_the_next_update() {
+        let mut machine = Machine::new(None);
+        machine.cycle.attach_failed();
+        assert_eq!(machine.run(10, 1000), (0.99, 1));
     }
 
     #[test]

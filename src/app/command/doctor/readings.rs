@@ -164,13 +164,16 @@ fn unreadable_memory(root: &Root, sample: &Sample, privilege: &Privilege, remedi
     }
     let first = denied.first()?;
     if privilege.has_cap_sys_ptrace {
+        if let Some(obstacle) = remedies.tracing_obstacle(root, true) {
+            return Some(obstacle);
+        }
         let name = printable(&String::from_utf8_lossy(first.comm.as_bytes()));
         let why = format!(
             "those of {} are denied in spite of CAP_SYS_PTRACE, such as {name} ({})",
             of_processes(denied.len()),
             first.pid
         );
-        return Some((why, remedies.dac_read_search().or_else(|| remedies::security_profile(root)).unwrap_or_default()));
+        return Some((why, remedies::security_profile(root).unwrap_or_default()));
     }
     let own = denied.iter().filter(|process| is_own(process.uid)).count();
     match remedies.tracing_obstacle(root, false).filter(|_| own > 0) {

@@ -60,7 +60,6 @@ pub fn list_top_cpu_users(context: &RuleContext) -> String {
         let count = |(id, group): (GroupId, GroupUse)| GroupUse { processes: sample.members(&id).count().max(1), ..group };
         users.extend(sum_unless_few(groups.into_iter().map(count).collect()));
     }
-    users.retain(|user| user.cpus >= MIN_NAMED_CPUS);
     users.small_sort_by(|a, b| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid)));
     let listed = users.iter().take(MAX_NAMED_GROUPS).map(|group| {
         let members = match group.processes {
@@ -73,9 +72,9 @@ pub fn list_top_cpu_users(context: &RuleContext) -> String {
     listed.collect::<Vec<_>>().join(", ")
 }
 
-/// The sum of groups of one name, unless each is one process and all of them can be named.
+/// The sum of groups of one name, unless each is one process that is named, and all of them can be.
 fn sum_unless_few(groups: Vec<GroupUse>) -> Vec<GroupUse> {
-    if groups.len() <= MAX_NAMED_GROUPS && groups.iter().all(|group| group.processes == 1) {
+    if groups.len() <= MAX_NAMED_GROUPS && groups.iter().all(|group| group.processes == 1 && group.cpus >= MIN_NAMED_CPUS) {
         return groups;
     }
     let sum = |sum: GroupUse, group: GroupUse| GroupUse {
