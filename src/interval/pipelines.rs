@@ -175,6 +175,7 @@ mod tests {
             wchan: Some(Name::from(wchan.as_bytes())),
             syscall: None,
             has_timeout: false,
+            is_behind_named_owner: false,
         };
         let thread = |&(pid, wchan, seen_count): &(u32, &str, u16)| ThreadWait {
             task: TaskId { pid, tid: pid, start_ticks: 1 },

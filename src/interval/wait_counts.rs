@@ -36,8 +36,6 @@ pub struct WaitCounts {
 pub struct GroupFacts {
     /// Wake-ups show that their likely mutexes are mutexes; sorted
     pub with_mutexes: Vec<u16>,
-    /// Threads wait with a timeout for a mutex that names its owner; sorted
-    pub with_timed_mutexes: Vec<u16>,
     /// A process of it dumps core: its threads in D in `exit_mm` wait for that
     pub dumping_core: Vec<u16>,
 }
@@ -124,15 +122,14 @@ pub struct ClassifiedWait {
 impl ClassifiedWait {
     pub(super) fn new(wait: &ObservedWait, host: &Host) -> ClassifiedWait {
         let machine = host.machine.as_bytes();
-        let class = wait.class(machine);
+        let (class, futex) = (wait.class(machine), wait.futex_wait(machine));
         let in_file_lock = || wait.wchan.as_ref().is_some_and(|wchan| class::is_file_lock(wchan.as_bytes()));
-        ClassifiedWait {
+        let classified = ClassifiedWait {
             state: wait.state,
             class,
-            futex: wait.futex_wait(machine),
+            futex,
             has_timeout: wait.has_timeout,
-            is_private_futex: wait.futex_wait(machine).is_some()
-                && wait.syscall.is_some_and(|call| !is_shared_operation(call.arguments[1])),
+            is_private_futex: futex.is_some() && wait.syscall.is_some_and(|call| !is_shared_operation(call.arguments[1])),
             is_file_lock: class == WaitClass::Lock && in_file_lock(),
             may_be_core_dump: wait.state == TaskState::Blocked
                 && wait.wchan.as_ref().is_some_and(|wchan| class::may_be_core_dump(wchan.as_bytes())),
@@ -141,7 +138,16 @@ impl ClassifiedWait {
                 let known = || Syscall::from_number(machine, call).is_some_and(Syscall::is_memory_map_call);
                 call.is_page_fault() || known()
             }),
+        };
+        match futex {
+            Some(FutexWait::LikelyMutex { address }) if wait.is_behind_named_owner => classified.for_mutex(address),
+            _ => classified,
         }
+    }
+
+    /// The same, where more is known than its futex call says: it is for a mutex that another thread holds.
+    fn for_mutex(self, address: u64) -> ClassifiedWait {
+        ClassifiedWait { class: WaitClass::Lock, futex: Some(FutexWait::ContendedMutex { address }), ..self }
     }
 }
 
@@ -163,10 +169,7 @@ impl WaitCounts {
         let of_dumps = waits.threads.iter().filter(|row| !waits.core_dumps.is_empty() && waits.dumps_core(row.task.pid));
         let mut dumping_core: Vec<u16> = of_dumps.map(|row| row.group).collect();
         dumping_core.dedup();
-        let timed = waits.lock_owners.iter().filter(|row| row.timed_waiters > 0 && row.field == OwnerField::GlibcMutex);
-        let mut with_timed_mutexes: Vec<u16> = timed.map(|row| row.group).collect();
-        with_timed_mutexes.dedup();
-        let facts = GroupFacts { with_mutexes, with_timed_mutexes, dumping_core };
+        let facts = GroupFacts { with_mutexes, dumping_core };
         let class = |group: u16, wait: u32| Some(facts.class_in_group(group, *classified.get(&wait)?));
         let sub_samples = waits.sub_samples.iter().map(|sub| group_waits(&sub.waits, class)).collect();
         let mut threads: Vec<ThreadWaits> = Vec::new();
@@ -229,10 +232,9 @@ fn held_on_storage(wchan: Option<&Name>) -> HeldOnStorage {
 
 impl GroupFacts {
     fn class_in_group(&self, group: u16, wait: ClassifiedWait) -> ClassifiedWait {
-        let with_such_mutexes = if wait.has_timeout { &self.with_timed_mutexes } else { &self.with_mutexes };
         match wait.futex {
-            Some(FutexWait::LikelyMutex { address }) if with_such_mutexes.contains(&group) => {
-                ClassifiedWait { class: WaitClass::Lock, futex: Some(FutexWait::ContendedMutex { address }), ..wait }
+            Some(FutexWait::LikelyMutex { address }) if !wait.has_timeout && self.with_mutexes.contains(&group) => {
+                wait.for_mutex(address)
             }
             None if wait.may_be_core_dump && self.dumping_core.contains(&group) => {
                 ClassifiedWait { class: WaitClass::CoreDump, ..wait }

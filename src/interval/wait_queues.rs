@@ -210,6 +210,7 @@ mod tests {
             wchan: Some(Name::from(wchan)),
             syscall: call.map(|(number, operation, value)| RawSyscall { number, arguments: [0, operation, value] }),
             has_timeout: false,
+            is_behind_named_owner: false,
         };
         vec![
             wait(MUTEX, TaskState::Sleeping, "futex_do_wait", Some((202, 0x80, 2))),

@@ -126,12 +126,12 @@ fn an_ordinary_user_sees_the_holders_of_its_own_mutexes() {
 const MIN_RIGHT: f64 = 0.99;
 
 #[test]
-fn each_look_at_a_mutex_of_glibc_names_the_thread_that_holds_it() {
+fn each_reading_of_a_mutex_of_glibc_names_the_thread_that_holds_it() {
     readings_of_a_mutex("sleep", false);
 }
 
 #[test]
-fn each_look_at_a_mutex_in_timed_waits_names_the_thread_that_holds_it() {
+fn each_reading_of_a_mutex_in_timed_waits_names_the_thread_that_holds_it() {
     readings_of_a_mutex("timed", true);
 }
 

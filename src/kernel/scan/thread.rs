@@ -222,7 +222,7 @@ impl KnownThread {
     }
 
     /// Whether it waits, until a timeout, for a lock that names its owner, as far as is known.
-    fn waits_for_named_owner(&self) -> bool {
+    pub fn waits_for_named_owner(&self) -> bool {
         self.is_behind_named_owner && matches!(self.futex_wait, Some(FutexWait::LikelyMutex { .. }))
     }
 

@@ -54,6 +54,7 @@ mod tests {
             wchan: Some(wchan.into()),
             syscall: None,
             has_timeout: false,
+            is_behind_named_owner: false,
         };
         let row = |pid, tid, wait| ThreadWait { task: synthetic::task_id(pid, tid), wait, group: 0, seen_count: 10 };
         let mut waits = Waits {

@@ -80,6 +80,7 @@ mod tests {
             wchan: Some(Name::from(wchan)),
             syscall: None,
             has_timeout: false,
+            is_behind_named_owner: false,
         };
         let row = |tid, wait, seen_count| ThreadWait { task: task(tid), wait, group: 1, seen_count };
         let waits = Waits {

@@ -158,6 +158,7 @@ mod tests {
                 wchan: Some(wchan.into()),
                 syscall: None::<RawSyscall>,
                 has_timeout: false,
+                is_behind_named_owner: false,
             };
             let mut waits = Waits::default();
             if seen {

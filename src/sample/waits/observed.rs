@@ -20,6 +20,8 @@ pub struct ObservedWait {
     pub syscall: Option<RawSyscall>,
     /// The futex or semtimedop call has a timeout.
     pub has_timeout: bool,
+    /// It waits with a timeout, and the last reading of its futex found a mutex of glibc that names its owner: a row of `LockOwner`.
+    pub is_behind_named_owner: bool,
 }
 
 /// Futex values up to this one are kept as they are.

@@ -27,6 +27,7 @@ pub fn waits(d: &mut Dice) -> Waits {
             wchan: d.maybe(Dice::name),
             syscall: d.maybe(call),
             has_timeout: d.bool(),
+            is_behind_named_owner: d.bool(),
         }),
         threads: d.list(4, |d| ThreadWait { task: task(d), wait: d.u32(), group: d.u16(), seen_count: d.u16() }),
         ipc_waiters: d.list(2, |d| IpcWaiter { task: task(d), group: d.u16(), peer: d.u16() }),

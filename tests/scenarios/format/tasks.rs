@@ -167,7 +167,7 @@ pub struct Pipe {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queue {
-    /// mutex, timed-mutex, futex, rust-mutex, file-lock, kernel-lock, storage, pipe, socket, remote, unix
+    /// mutex, timed-mutex (which names its holder), timed-condition (the same call), futex, rust-mutex, file-lock, kernel-lock, storage, pipe, socket, remote, unix
     pub kind: String,
     pub threads: u16,
     /// Threads at the most frequent futex address

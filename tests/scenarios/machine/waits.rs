@@ -169,14 +169,21 @@ pub(super) fn add_queues(phase: &Phase, waits: &mut Waits) {
         let (state, wchan, syscall) = match queue.kind.as_str() {
             "mutex" => (TaskState::Sleeping, "futex_do_wait", futex(0x80, 2)),
             "futex" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 0)),
-            "rust-mutex" | "timed-mutex" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 2)),
+            "rust-mutex" | "timed-mutex" | "timed-condition" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 2)),
             "file-lock" => (TaskState::Sleeping, "locks_lock_inode_wait", None),
             "kernel-lock" => (TaskState::Blocked, "rwsem_down_write_slowpath", queue.call.map(call)),
             "storage" => (TaskState::Blocked, "folio_wait_bit_common", queue.call.map(call)),
             other => panic!("no kind of queue {other}"),
         };
         let wchan = Some(Name::from(queue.channel.as_deref().unwrap_or(wchan)));
-        waits.observed.push(ObservedWait { id, state, wchan, syscall, has_timeout: queue.kind == "timed-mutex" });
+        waits.observed.push(ObservedWait {
+            id,
+            state,
+            wchan,
+            syscall,
+            has_timeout: queue.kind.starts_with("timed-"),
+            is_behind_named_owner: queue.kind == "timed-mutex",
+        });
         let at_one = u32::from(queue.at_one);
         let seen_count = if at_one > 0 { at_one } else { u32::from(queue.threads) } * SUB_SAMPLES;
         waits.wait_queues.push(WaitQueue {

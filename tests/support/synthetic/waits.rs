@@ -56,6 +56,7 @@ pub fn observed() -> Vec<ObservedWait> {
         wchan: (!wchan.is_empty()).then(|| Name::from(wchan)),
         syscall: None,
         has_timeout: false,
+        is_behind_named_owner: false,
     };
     let mutex = ObservedWait {
         id: MUTEX,
@@ -63,6 +64,7 @@ pub fn observed() -> Vec<ObservedWait> {
         wchan: Some(Name::from("futex_do_wait")),
         syscall: Some(RawSyscall { number: 202, arguments: [0, 0x80, 2] }),
         has_timeout: false,
+        is_behind_named_owner: false,
     };
     let private = ObservedWait {
         id: PRIVATE_FUTEX,

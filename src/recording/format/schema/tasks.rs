@@ -199,7 +199,7 @@ columns! { Waits: 4 {
     peer_waits,
 } }
 
-columns! { ObservedWait: 12 { id, state, wchan, syscall, has_timeout } }
+columns! { ObservedWait: 12 { id, state, wchan, syscall, has_timeout, is_behind_named_owner } }
 columns! { GroupWait: 6 { group, wait, active, threads, at_shared_address } }
 columns! { ThreadWait: 8 { task, wait, group, seen_count } }
 columns! { IpcWaiter: 6 { task, group, peer } }
