@@ -39,7 +39,7 @@ fn another_user_reads_the_mutexes_of_own_processes_only() {
     if !nix::unistd::geteuid().is_root() {
         return println!("skipped: not root");
     }
-    // Of root, which nobody cannot read.
+    // A process of root, whose memory the user `nobody` may not read.
     let _of_root = Sleeper(Command::new("sleep").arg("600").spawn().unwrap());
     let said = doctor(Some(NOBODY));
     let line = line(&said, MUTEXES);

@@ -138,6 +138,18 @@ fn a_user_learns_why_there_are_no_kernel_stacks() {
 }
 
 #[test]
+fn a_host_whose_directory_another_user_cannot_read_says_so_in_its_row() {
+    let Some(recorder) = Recorder::start() else { return };
+    let host = recorder.path("fleet/db1");
+    fs::create_dir_all(&host).unwrap();
+    mode(&host, 0o700);
+    let output = recorder.as_nobody(&["fleet", "--replay", recorder.path("fleet").to_str().unwrap()]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    let row = said.lines().find(|line| line.starts_with("db1: unknown: cannot read ")).unwrap_or_default();
+    assert!(row.contains("Permission denied") && output.status.code() == Some(3), "{said}");
+}
+
+#[test]
 fn other_users_cannot_read_a_recording() {
     let Some(mut recorder) = Recorder::start() else { return };
     let file = recorder.path("own.stalltop");

@@ -98,7 +98,6 @@ pub fn obstacle(evaluation: &Evaluation) -> Option<SafeText> {
         Absent::NoPermission => "the probe needs root".into(),
         Absent::NoSuchFile => "no probe: the kernel has no BTF".into(),
         Absent::Unsupported => "the kernel refuses the probe".into(),
-        Absent::TooExpensive => "the probe is off for a minute: it took too much CPU time".into(),
         why => safe!("no probe: {why}"),
     })
 }
