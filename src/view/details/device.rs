@@ -107,7 +107,7 @@ fn distribution(span: &DiskSpan, operation: Operation, page: &mut Page) {
     if let Some(share) = span.measured_share(operation).filter(|share| share.0 < 1.0) {
         page.labelled(
             "of them measured",
-            safe!("{}%: a sample, as the probe counts for a part of the time", text::format_percent(Some(share.0), 4)),
+            safe!("{}%: a sample: the probe is on for part of the time", text::format_percent(Some(share.0), 4)),
         );
     }
     if operation != Operation::Flush {
