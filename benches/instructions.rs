@@ -1,7 +1,7 @@
 //! Instructions of every hot path, counted by valgrind: the same on every machine and at every load. Fails when one grew by more
 //! than a tenth over the committed figure.
 //!
-//! `cargo bench --bench instructions`; `STALLTOP_BLESS='reason'` writes the figures again. What the kernel does is not counted:
+//! `cargo run --release --example instructions`; `STALLTOP_BLESS='reason'` writes the figures again. What the kernel does is not counted:
 //! docs/cost.md measures that.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may fail loudly, and prints its figures")]
@@ -251,8 +251,9 @@ fn count() -> Result<Figures, String> {
 fn compare(figures: &Figures) -> ExitCode {
     let compiler = compiler();
     if let Ok(reason) = std::env::var("STALLTOP_BLESS") {
-        let mut text =
-            format!("# Instructions of one walk along each path: cargo bench --bench instructions\n# {reason}\n{compiler}\n");
+        let mut text = format!(
+            "# Instructions of one walk along each path: cargo run --release --example instructions\n# {reason}\n{compiler}\n"
+        );
         figures.iter().for_each(|(name, figure)| text += &format!("{figure:>10} {name}\n"));
         std::fs::write(COMMITTED, text).unwrap();
     }

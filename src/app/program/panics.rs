@@ -11,7 +11,7 @@ use crate::kernel::stacks::USER_STACK_THREAD;
 /// Whether a thread has panicked.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// Installs the panic hook. It runs on the thread that panicked, before it unwinds. Released binaries do not unwind (profile dist): the
+/// Installs the panic hook. It runs on the thread that panicked, before it unwinds. Release builds do not unwind: the
 /// hook is the last that the thread does.
 pub fn install_hook() {
     panic::set_hook(Box::new(|info| {

@@ -231,7 +231,7 @@ impl StackUnwinder {
             }
             let (begin_ns, mut once_ns) = (thread_cpu_ns(), 0);
             let may_read_files = all_once_ns < once_available_ns;
-            // The files of programs are parsed by other crates: what makes one of them panic costs this stack; in a released binary,
+            // The files of programs are parsed by other crates: what makes one of them panic costs this stack; in a release build,
             // which does not unwind, this thread, which is given up like one that is blocked.
             let read = catch_unwind(AssertUnwindSafe(|| self.read_stack(wanted.task, may_read_files, &mut once_ns)));
             cost_ns += thread_cpu_ns().saturating_sub(begin_ns).saturating_sub(once_ns);
