@@ -35,19 +35,15 @@ fn dumps_core(pid: u32, files: &mut TaskFiles) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::root::Root;
+    use crate::proc_tree::ProcTree;
     use crate::sample::waits::{ObservedWait, ThreadWait};
     use crate::synthetic;
 
     #[test]
     fn processes_whose_status_says_so_dump_core() {
-        let tree = tempfile::tempdir().unwrap();
-        for (pid, flag) in [(40, "1"), (50, "0"), (60, "1")] {
-            let directory = tree.path().join(format!("proc/{pid}"));
-            std::fs::create_dir_all(&directory).unwrap();
-            std::fs::write(directory.join("status"), format!("Name:\tapp\nCoreDumping:\t{flag}\nThreads:\t3\n")).unwrap();
-        }
-        let mut files = TaskFiles::open(&Root::at_directory(tree.path().to_owned())).unwrap();
+        let status = |(pid, flag)| (format!("proc/{pid}/status"), format!("Name:\tapp\nCoreDumping:\t{flag}\nThreads:\t3\n"));
+        let tree = ProcTree::with([(40, "1"), (50, "0"), (60, "1")].map(status));
+        let mut files = TaskFiles::open(&tree.root()).unwrap();
         let observed = |id, wchan: &str| ObservedWait {
             id,
             state: TaskState::Blocked,

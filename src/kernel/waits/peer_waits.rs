@@ -94,10 +94,8 @@ fn waits_for_others(
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-
     use super::*;
+    use crate::proc_tree::ProcTree;
     use crate::sample::task::RawSyscall;
     use crate::synthetic;
 
@@ -110,16 +108,11 @@ mod tests {
 
     #[test]
     fn threads_that_wait_for_others_are_left_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let directory = folder.path().join("proc/100");
-        for name in ["fd", "fdinfo"] {
-            fs::create_dir_all(directory.join(name)).unwrap();
-        }
+        let tree = ProcTree::with([("proc/100/fdinfo/9", "tfd: 5 events: 19 data: 5  pos:0 ino:15 sdev:8\n")]);
         for (descriptor, target) in [(5, "socket:[21]"), (6, "socket:[22]"), (7, "pipe:[13]")] {
-            symlink(target, directory.join(format!("fd/{descriptor}"))).unwrap();
+            tree.link(target, format!("proc/100/fd/{descriptor}"));
         }
-        fs::write(directory.join("fdinfo/9"), "tfd: 5 events: 19 data: 5  pos:0 ino:15 sdev:8\n").unwrap();
-        let root = Root::at_directory(folder.path().to_owned());
+        let root = tree.root();
         let mut files = TaskFiles::open(&root).unwrap();
         let mut for_others = |number, descriptor, end| {
             let ends = FxHashSet::from_iter([end]);

@@ -106,38 +106,30 @@ fn find_links(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc_tree::ProcTree;
     use crate::sample::task::{RawSyscall, TaskState};
     use crate::sample::waits::{ObservedWait, ThreadWait};
     use crate::synthetic;
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A shim (70) that reads the pipe into which its child (77) writes: so many files were read for the links.
+    /// A shim (70) that reads the pipe into which its child (77) writes.
     struct Machine {
-        tree: tempfile::TempDir,
+        tree: ProcTree,
         files: TaskFiles,
-        root: Root,
         reader: PipeWriterReader,
     }
 
     impl Machine {
         fn new() -> Machine {
-            let tree = tempfile::tempdir().unwrap();
-            let put = |path: &str, text: &str| {
-                let path = tree.path().join("proc").join(path);
-                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                std::fs::write(path, text).unwrap();
-            };
-            put("77/task/77/syscall", "1 0x1 0x7f00 0x10 0x0 0x0 0x0 0x7ffd 0x7f00\n");
-            put("77/fdinfo/1", "pos:\t0\nflags:\t01\nmnt_id:\t15\n");
-            put("70/fdinfo/9", "pos:\t0\nflags:\t00\nmnt_id:\t15\n");
-            for (pid, descriptor) in [(77, 1), (70, 9)] {
-                let directory = tree.path().join(format!("proc/{pid}/fd"));
-                std::fs::create_dir_all(&directory).unwrap();
-                std::os::unix::fs::symlink("pipe:[900]", directory.join(descriptor.to_string())).unwrap();
-            }
-            let root = Root::at_directory(tree.path().to_owned());
-            Machine { files: TaskFiles::open(&root).unwrap(), root, tree, reader: PipeWriterReader::default() }
+            let tree = ProcTree::with([
+                ("proc/77/task/77/syscall", "1 0x1 0x7f00 0x10 0x0 0x0 0x0 0x7ffd 0x7f00\n"),
+                ("proc/77/fdinfo/1", "pos:\t0\nflags:\t01\nmnt_id:\t15\n"),
+                ("proc/70/fdinfo/9", "pos:\t0\nflags:\t00\nmnt_id:\t15\n"),
+            ]);
+            tree.link("pipe:[900]", "proc/77/fd/1");
+            tree.link("pipe:[900]", "proc/70/fd/9");
+            Machine { files: TaskFiles::open(&tree.root()).unwrap(), tree, reader: PipeWriterReader::default() }
         }
 
         /// The links at this time, if the writer last ran at second 1. `seen`: whether sub-samples saw it in the pipe.
@@ -165,7 +157,7 @@ mod tests {
                 waits.observed = vec![observed];
                 waits.threads = vec![ThreadWait { task, wait: 1, group: 0, seen_count: 10 }];
             }
-            self.reader.read(&mut waits, Some(&tasks), (&self.root, b"x86_64"), &mut self.files, now_ns);
+            self.reader.read(&mut waits, Some(&tasks), (&self.tree.root(), b"x86_64"), &mut self.files, now_ns);
             waits.pipe_links
         }
     }
@@ -176,17 +168,23 @@ mod tests {
         let mut machine = Machine::new();
         assert_eq!(machine.links(SECOND + SECOND / 2, "anon_pipe_write", true), [], "for half a second");
         assert_eq!(machine.links(3 * SECOND, "anon_pipe_write", false), [link], "no sub-sample reads it any more");
-        std::fs::remove_dir_all(machine.tree.path().join("proc/70")).unwrap();
+        machine.tree.remove_process(70);
         assert_eq!(machine.links(4 * SECOND, "anon_pipe_write", false), [link], "not read again");
         assert_eq!(machine.links(14 * SECOND, "anon_pipe_write", false), [], "the reader has closed it");
-        assert_eq!(machine.links(15 * SECOND, "do_epoll_wait", false), []);
-        assert!(machine.reader.watched.is_empty());
+    }
+
+    #[test]
+    fn a_writer_that_has_left_the_pipe_is_not_watched_any_longer() {
+        let mut machine = Machine::new();
+        assert_ne!(machine.links(3 * SECOND, "anon_pipe_write", true), []);
+        assert_eq!(machine.links(4 * SECOND, "do_epoll_wait", false), []);
+        assert_eq!(machine.links(5 * SECOND, "anon_pipe_write", false), [], "it waits there again, which no sub-sample saw");
     }
 
     #[test]
     fn a_thread_that_was_not_seen_in_a_full_pipe_is_not_watched() {
         let mut machine = Machine::new();
         assert_eq!(machine.links(3 * SECOND, "anon_pipe_read", true), []);
-        assert!(machine.reader.watched.is_empty());
+        assert_eq!(machine.links(4 * SECOND, "anon_pipe_write", false), []);
     }
 }

@@ -1,12 +1,9 @@
 //! Which processes are found at the other ends, and what is read of them.
 
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
-
 use super::*;
 use crate::kernel::network::namespaces::NamespaceReader;
 use crate::kernel::scan::NetworkNamespaceMembers;
+use crate::proc_tree::{ProcTree, ThreadFiles};
 use crate::sample::Name;
 use crate::sample::task::RawSyscall;
 use crate::sample::waits::{LockOwner, OwnerField, SubSample};
@@ -16,19 +13,11 @@ const READ_ONLY: &str = "flags:\t0100000\n";
 const WRITE_ONLY: &str = "flags:\t0100001\n";
 
 /// A process with one thread asleep in clock_nanosleep, and the pipes that it has open: descriptor, inode, flags.
-fn add_process(tree: &Path, pid: u32, pipes: &[(u32, u32, &str)]) {
-    let directory = tree.join(format!("proc/{pid}"));
-    let task = directory.join(format!("task/{pid}"));
-    for folder in [&task, &directory.join("fd"), &directory.join("fdinfo")] {
-        fs::create_dir_all(folder).unwrap();
-    }
-    // Start time 1, field 22.
-    fs::write(task.join("stat"), format!("{pid} (server) S{} 1{}\n", " 0".repeat(18), " 0".repeat(30))).unwrap();
-    fs::write(task.join("wchan"), "hrtimer_nanosleep").unwrap();
-    fs::write(task.join("syscall"), "230 0x0 0x0 0x7ffd0000 0x0 0x0 0x0 0x7ffd0000 0x7f000000\n").unwrap();
+fn add_process(tree: &ProcTree, pid: u32, pipes: &[(u32, u32, &str)]) {
+    tree.process(pid, "server", task(pid).start_ticks, 0, &[ThreadFiles::sleeping(pid)]);
     for (descriptor, inode, flags) in pipes {
-        symlink(format!("pipe:[{inode}]"), directory.join(format!("fd/{descriptor}"))).unwrap();
-        fs::write(directory.join(format!("fdinfo/{descriptor}")), flags).unwrap();
+        tree.link(format!("pipe:[{inode}]"), format!("proc/{pid}/fd/{descriptor}"));
+        tree.write(format!("proc/{pid}/fdinfo/{descriptor}"), flags);
     }
 }
 
@@ -62,11 +51,11 @@ type Opened<'a> = (u32, &'a [(u32, u32, &'a str)]);
 
 /// Reads them where these processes have these pipes open.
 fn read(mut waits: Waits, processes: &[Opened<'_>]) -> Waits {
-    let folder = tempfile::tempdir().unwrap();
-    processes.iter().for_each(|(pid, pipes)| add_process(folder.path(), *pid, pipes));
+    let tree = ProcTree::empty();
+    processes.iter().for_each(|(pid, pipes)| add_process(&tree, *pid, pipes));
     let sampled = |(pid, _): &(u32, _)| synthetic::process(*pid, "p").threads([synthetic::thread(*pid, "p")]).build().into();
     let tasks = Tasks { processes: processes.iter().map(sampled).collect(), ..Tasks::default() };
-    let root = Root::at_directory(folder.path().to_owned());
+    let root = tree.root();
     let mut files = TaskFiles::open(&root).unwrap();
     let mut reader = NamespaceReader::default();
     let mut namespaces = OwnerNamespaces::new(&NetworkNamespaceMembers::default(), &mut reader);
