@@ -61,7 +61,7 @@ pub struct FindingCommand {
 impl FindingCommand {
     /// Fails if there is no such program.
     pub fn start(words: &OsStr) -> Result<FindingCommand, Failure> {
-        let runner = CommandRunner { words: split(words)?, timeout: COMMAND_TIMEOUT, stop: Arc::default() };
+        let runner = CommandRunner { words: split(words)?, stop: Arc::default() };
         let stop = Arc::clone(&runner.stop);
         let (queue, notices) = sync_channel(QUEUE_CAPACITY);
         let (running, ended) = channel::<()>();
@@ -122,7 +122,6 @@ fn find_program(name: &OsStr) -> Option<PathBuf> {
 struct CommandRunner {
     /// The program and its arguments
     words: Vec<OsString>,
-    timeout: Duration,
     stop: Arc<AtomicBool>,
 }
 
@@ -132,26 +131,27 @@ impl CommandRunner {
             if self.stop.load(Ordering::SeqCst) {
                 return;
             }
-            if let Err(error) = self.run_once(&notice) {
+            if let Err(error) = run_once(&self.words, &notice, COMMAND_TIMEOUT, &self.stop) {
                 let name = self.words.first().map(|name| name.to_string_lossy()).unwrap_or_default();
                 let kind = notice.finding.kind.as_str();
                 stdio::print_stderr(&format!("--on-finding was not told of {kind}: '{name}': {error}: monitoring goes on"));
             }
         }
     }
+}
 
-    fn run_once(&self, notice: &FindingNotice) -> Result<(), CommandError> {
-        let Some((program, arguments)) = self.words.split_first() else { return Ok(()) };
-        let deadline = Deadline { until: Instant::now() + self.timeout, stop: &self.stop };
-        let mut command = Command::new(program);
-        command.args(arguments).envs(environment(notice)).stdin(input(&json(notice))?).stdout(Stdio::null());
-        let mut child = ChildProcess::start(&mut command)?;
-        if !child.wait_until(deadline)? {
-            return Err(CommandError::TimedOut(self.timeout));
-        }
-        let status = child.end()?;
-        if status.success() { Ok(()) } else { Err(CommandError::Unsuccessful(status)) }
+/// Runs the program with its arguments once; kills it after this time, or when it is to stop.
+fn run_once(words: &[OsString], notice: &FindingNotice, timeout: Duration, stop: &AtomicBool) -> Result<(), CommandError> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+    let deadline = Deadline { until: Instant::now() + timeout, stop };
+    let mut command = Command::new(program);
+    command.args(arguments).envs(environment(notice)).stdin(input(&json(notice))?).stdout(Stdio::null());
+    let mut child = ChildProcess::start(&mut command)?;
+    if !child.wait_until(deadline)? {
+        return Err(CommandError::TimedOut(timeout));
     }
+    let status = child.end()?;
+    if status.success() { Ok(()) } else { Err(CommandError::Unsuccessful(status)) }
 }
 
 fn json(notice: &FindingNotice) -> String {
@@ -237,9 +237,8 @@ mod tests {
 
     /// Runs a command once.
     fn run(words: &[&str], timeout: Duration, notice: &FindingNotice) -> Result<(), String> {
-        let words = words.iter().map(OsString::from).collect();
-        let runner = CommandRunner { words, timeout, stop: Arc::default() };
-        runner.run_once(notice).map_err(|error| error.to_string())
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        run_once(&words, notice, timeout, &AtomicBool::new(false)).map_err(|error| error.to_string())
     }
 
     const LONG: Duration = Duration::from_secs(60);

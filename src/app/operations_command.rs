@@ -71,13 +71,8 @@ impl OperationsCommand {
         let latest = LatestOperations(Arc::new(Mutex::new(Err(Absent::NotRead))));
         let stop = Arc::new(AtomicBool::new(false));
         let (running, ended) = channel::<()>();
-        let mut runner = CommandRunner {
-            command: command.into(),
-            timeout: COMMAND_TIMEOUT,
-            stop: Arc::clone(&stop),
-            latest: latest.clone(),
-            last_reported: None,
-        };
+        let mut runner =
+            CommandRunner { command: command.into(), stop: Arc::clone(&stop), latest: latest.clone(), last_reported: None };
         let body = move || {
             runner.run(interval.max(MIN_INTERVAL));
             drop(running);
@@ -102,7 +97,6 @@ impl Drop for OperationsCommand {
 /// What the thread owns.
 struct CommandRunner {
     command: Box<OsStr>,
-    timeout: Duration,
     stop: Arc<AtomicBool>,
     latest: LatestOperations,
     /// When an error was last printed
@@ -113,7 +107,7 @@ impl CommandRunner {
     fn run(&mut self, pause: Duration) {
         while !self.is_stopped() {
             let started = Instant::now();
-            match self.run_once() {
+            match run_once(&self.command, COMMAND_TIMEOUT, &self.stop) {
                 Ok(total) => {
                     let at_boottime_ns = kernel::now().boottime_ns;
                     self.latest.set(Ok(Operations { total: Counter(total), printed_boottime_ns: at_boottime_ns }));
@@ -149,26 +143,26 @@ impl CommandRunner {
             ));
         }
     }
+}
 
-    /// Runs the command once; returns the total that it prints.
-    fn run_once(&self) -> Result<u64, CommandError> {
-        let deadline = Deadline { until: Instant::now() + self.timeout, stop: &self.stop };
-        let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(&self.command);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = ChildProcess::start(&mut command).map_err(CommandError::Os)?;
-        let Some(output) = child.take_stdout() else { return Err(CommandError::Os(io::ErrorKind::BrokenPipe.into())) };
-        let text = read_output(output, deadline)?;
-        if !child.wait_until(deadline).map_err(CommandError::Os)? {
-            return Err(CommandError::TimedOut);
-        }
-        let status = child.end().map_err(CommandError::Os)?;
-        // One that writes more fails, since no more is read.
-        if text.len() < MAX_OUTPUT_BYTES && !status.success() {
-            return Err(CommandError::Failed(status));
-        }
-        parse_total(&text).ok_or(CommandError::NotANumber(text))
+/// Runs the command once; returns the total that it prints. Kills it after this time, or when it is to stop.
+fn run_once(command: &OsStr, timeout: Duration, stop: &AtomicBool) -> Result<u64, CommandError> {
+    let deadline = Deadline { until: Instant::now() + timeout, stop };
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(command);
+    shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = ChildProcess::start(&mut shell).map_err(CommandError::Os)?;
+    let Some(output) = child.take_stdout() else { return Err(CommandError::Os(io::ErrorKind::BrokenPipe.into())) };
+    let text = read_output(output, deadline)?;
+    if !child.wait_until(deadline).map_err(CommandError::Os)? {
+        return Err(CommandError::TimedOut);
     }
+    let status = child.end().map_err(CommandError::Os)?;
+    // One that writes more fails, since no more is read.
+    if text.len() < MAX_OUTPUT_BYTES && !status.success() {
+        return Err(CommandError::Failed(status));
+    }
+    parse_total(&text).ok_or(CommandError::NotANumber(text))
 }
 
 /// Reads the output of a command to the end, or the first 4 KiB.
@@ -249,14 +243,12 @@ mod tests {
 
     use super::*;
 
-    fn runner(command: &str) -> CommandRunner {
-        let latest = LatestOperations(Arc::new(Mutex::new(Err(Absent::NotRead))));
-        let timeout = Duration::from_secs(60);
-        CommandRunner { command: OsStr::new(command).into(), timeout, stop: Arc::default(), latest, last_reported: None }
+    fn run(command: &str, timeout: Duration) -> Result<u64, CommandError> {
+        run_once(OsStr::new(command), timeout, &AtomicBool::new(false))
     }
 
     fn total(command: &str) -> Result<u64, String> {
-        runner(command).run_once().map_err(|error| error.to_string())
+        run(command, Duration::from_secs(60)).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -304,8 +296,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("group");
         let command = format!("echo $$ > {}; echo 7; sleep 1000 & sleep 1000", file.display());
-        let runner = CommandRunner { timeout: Duration::from_millis(200), ..runner(&command) };
-        assert!(matches!(runner.run_once(), Err(CommandError::TimedOut)));
+        assert!(matches!(run(&command, Duration::from_millis(200)), Err(CommandError::TimedOut)));
         // On an overloaded machine the shell may not have started yet.
         if let Ok(pid) = std::fs::read_to_string(file).unwrap_or_default().trim().parse() {
             let gone = || killpg(Pid::from_raw(pid), None) == Err(nix::errno::Errno::ESRCH) || all_have_ended(pid);

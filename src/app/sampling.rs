@@ -138,7 +138,7 @@ impl SamplerThread {
         let host = Arc::new(sampler.host().clone());
         let (sender, samples) = channel::channel(QUEUE_CAPACITY);
         let (control, commands) = mpsc::channel();
-        let sender = SampleSender { sender, missed: 0 };
+        let sender = SampleSender::new(sender);
         let jitter = Jitter::default();
         let last_started = Instant::now();
         let sampling = SamplingLoop { sampler, schedule, last_started, throttle, operations, jitter, sender, commands };
@@ -280,6 +280,10 @@ struct SampleSender {
 }
 
 impl SampleSender {
+    fn new(sender: channel::Sender<TimedSample>) -> SampleSender {
+        SampleSender { sender, missed: 0 }
+    }
+
     /// Samples that were due and not taken.
     fn add_missed(&mut self, count: u64) {
         self.missed = self.missed.saturating_add(count);
@@ -305,7 +309,7 @@ mod tests {
     fn samples_without_room_in_the_queue_are_counted() {
         let sample = || Sample::empty(crate::sample::Instant::default());
         let (sender, mut samples) = channel::channel(2);
-        let mut sender = SampleSender { sender, missed: 0 };
+        let mut sender = SampleSender::new(sender);
         let mut received = || samples.try_recv().ok().map(|sample| sample.missed);
         for due_without_sample in [0, 3, 0, 5] {
             sender.add_missed(due_without_sample);

@@ -224,6 +224,13 @@ mod tests {
 
     const WITH_THREADS: TaskRows = TaskRows::Cgroups(TaskList::TreeWithThreads);
 
+    /// What is kept of a session in which this was chosen.
+    fn chosen(choose: impl FnOnce(&mut State)) -> SavedLists {
+        let mut state = screen((80, 24), Source::Live);
+        choose(&mut state);
+        SavedLists::chosen_in(&state)
+    }
+
     fn names(screen: &str, names: &[&str]) -> ColumnChoices {
         [(screen.to_owned(), names.iter().map(|&name| name.to_owned()).collect())].into()
     }
@@ -234,15 +241,20 @@ mod tests {
         let path = directory.path().join("lists.toml");
         assert_eq!(read(&path), None, "no file");
         for task_rows in [TaskRows::default(), WITH_THREADS] {
-            let saved = SavedLists {
-                task_rows,
-                theme: Some("dark".to_owned()),
-                hidden_columns: names("disk", &["baseline_multiple", "operation"]),
-                shown_columns: names("tasks", &["priority"]),
-                hidden_panes: names("overview", &["network"]),
-            };
+            let (hidden, shown) = (names("disk", &["baseline_multiple", "operation"]), names("tasks", &["priority"]));
+            let saved = chosen(|state| {
+                state.lists.task_rows = task_rows;
+                state.options.remembered_theme = Some("dark".to_owned());
+                state.lists.chosen_columns = ChosenColumns { hidden: hidden.clone(), shown: shown.clone() };
+                state.hidden_panes = names("overview", &["network"]);
+            });
             write(&path, &saved).unwrap();
             assert_eq!(read(&path), Some(saved));
+            let state = Session::open(&path).state;
+            let columns = &state.lists.chosen_columns;
+            assert_eq!((state.lists.task_rows, &columns.hidden, &columns.shown), (task_rows, &hidden, &shown));
+            assert_eq!(state.options.remembered_theme.as_deref(), Some("dark"));
+            assert_eq!(state.hidden_panes, names("overview", &["network"]));
         }
         for damaged in [&b"hidden-columns = 3"[..], b"task-rows = 'x'", b"\xff", b"[[["] {
             fs::write(&path, damaged).unwrap();
@@ -256,7 +268,7 @@ mod tests {
     fn a_session_replaces_only_what_it_changed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lists.toml");
-        write(&path, &SavedLists { hidden_columns: names("disk", &["op", "base"]), ..SavedLists::default() }).unwrap();
+        write(&path, &chosen(|state| state.lists.chosen_columns.hidden = names("disk", &["op", "base"]))).unwrap();
         let (mut older, mut newer) = (Session::open(&path), Session::open(&path));
         older.choose_theme("dark").write(&path).unwrap();
         let of_newer = newer.choose(|state| {
@@ -271,16 +283,16 @@ mod tests {
             state.hidden_panes = names("overview", &["network"]);
         });
         of_older.write(&path).unwrap();
-        let expected = SavedLists {
-            task_rows: WITH_THREADS,
-            theme: Some("light".to_owned()),
-            hidden_columns: names("disk", &["infl", "queue"]),
-            shown_columns: names("tasks", &["PRI"]),
-            hidden_panes: names("overview", &["network"]),
-        };
+        let expected = chosen(|state| {
+            state.lists.task_rows = WITH_THREADS;
+            state.options.remembered_theme = Some("light".to_owned());
+            state.lists.chosen_columns =
+                ChosenColumns { hidden: names("disk", &["infl", "queue"]), shown: names("tasks", &["PRI"]) };
+            state.hidden_panes = names("overview", &["network"]);
+        });
         assert_eq!(read(&path), Some(expected));
         older.choose(|state| state.lists.chosen_columns.hidden.clear()).write(&path).unwrap();
-        assert_eq!(read(&path).unwrap().hidden_columns, names("disk", &["queue"]));
+        assert_eq!(Session::open(&path).state.lists.chosen_columns.hidden, names("disk", &["queue"]));
     }
 
     #[test]
@@ -291,11 +303,11 @@ mod tests {
         fs::create_dir(&path).unwrap();
         changes.write(&path).unwrap_err();
         fs::remove_dir(&path).unwrap();
-        write(&path, &SavedLists { task_rows: WITH_THREADS, ..SavedLists::default() }).unwrap();
+        write(&path, &chosen(|state| state.lists.task_rows = WITH_THREADS)).unwrap();
         changes.write(&path).unwrap();
-        let saved = read(&path).unwrap();
-        assert_eq!(saved.theme.as_deref(), Some("dark"));
-        assert_eq!(saved.task_rows, WITH_THREADS, "of another session");
+        let state = Session::open(&path).state;
+        assert_eq!(state.options.remembered_theme.as_deref(), Some("dark"));
+        assert_eq!(state.lists.task_rows, WITH_THREADS, "of another session");
     }
 
     #[test]

@@ -74,8 +74,9 @@ mod tests {
         assert_adjacent(&(0..=u8::MAX).collect::<Vec<u8>>());
         assert_eq!([0_u8, 7, 8, 16].map(HistogramBucket::edges_ns), [0..128, 896..1024, 1024..1152, 2048..2304]);
         assert_eq!(u8::MAX.edges_ns().end, 1 << 41);
-        assert_adjacent(&FineBucket::all().collect::<Vec<FineBucket>>());
-        assert_eq!([31, 32, 64].map(|number| FineBucket(number).edges_ns()), [3968..4096, 4096..4224, 8192..8448]);
-        assert_eq!(FineBucket(1023).edges_ns().end, 1 << 43);
+        let fine = FineBucket::all().collect::<Vec<FineBucket>>();
+        assert_adjacent(&fine);
+        assert_eq!([31, 32, 64].map(|number: usize| fine[number].edges_ns()), [3968..4096, 4096..4224, 8192..8448]);
+        assert_eq!(fine[1023].edges_ns().end, 1 << 43);
     }
 }

@@ -256,40 +256,49 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::Source;
+    use crate::synthetic::{evaluation, sample, screen};
 
-    fn heights(height: u16) -> Vec<u16> {
-        let band = |minimum, maximum, priority| BandRows { minimum, maximum, priority };
-        let bands = [band(8, 12, 0), band(7, 8, 3), band(6, 7, 2), band(4, 6, 4), band(5, u16::MAX, 1)];
-        band_heights(&bands, height)
+    fn areas(bands: &[Band], size: (u16, u16)) -> Vec<PaneArea> {
+        let evaluation = evaluation(sample(1.0), sample(2.0));
+        pane_areas(bands, PaneFocus::default(), &screen(size, Source::Live), &evaluation, size)
+    }
+
+    /// Panes and their heights.
+    fn heights(bands: &[Band], height: u16) -> Vec<(usize, u16)> {
+        areas(bands, (80, height)).into_iter().map(|area| (area.pane, area.height)).collect()
     }
 
     #[test]
     fn a_band_with_content_stands_beside_the_one_above_on_a_wide_screen() {
-        let bands = [
-            Band::new(&["disks"], 2, |_, _| (0, 0)),
-            Band::new(&["network"], 4, |_, _| (0, 0)).beside_previous_from(240),
-            Band::new(&["tasks"], 1, |_, _| (0, 0)),
-        ];
-        let panes = |width, maximum| -> Vec<Vec<usize>> {
-            let line =
-                |pane, minimum, maximum, priority| Line { panes: vec![pane], rows: BandRows { minimum, maximum, priority } };
-            let wanted = vec![line(0, 6, 10, 2), line(1, 0, maximum, 4), line(2, 5, 15, 1)];
-            side_by_side(&bands, wanted, width).into_iter().map(|line| line.panes).collect()
+        let panes = |width, rows_of_network| {
+            let bands = [
+                Band::new(&["disks"], 2, |_, _| (6, 10)),
+                Band::new(&["network"], 4, rows_of_network).beside_previous_from(240),
+                Band::new(&["tasks"], 1, |_, _| (5, 15)),
+            ];
+            areas(&bands, (width, 40)).into_iter().map(|area| (area.pane, area.x, area.y)).collect::<Vec<_>>()
         };
-        assert_eq!(panes(239, 7), [vec![0], vec![1], vec![2]]);
-        assert_eq!(panes(240, 7), [vec![0, 1], vec![2]]);
-        assert_eq!(panes(240, 0), [vec![0], vec![1], vec![2]], "it has no content");
+        assert_eq!(panes(239, |_, _| (3, 7)), [(0, 0, 0), (1, 0, 9), (2, 0, 15)]);
+        assert_eq!(panes(240, |_, _| (3, 7)), [(0, 0, 0), (1, 133, 0), (2, 0, 9)]);
+        assert_eq!(panes(240, |_, _| (0, 0)), [(0, 0, 0), (2, 0, 9)], "it has no content");
     }
 
     #[test]
     fn bands_fill_the_height_and_fall_away_by_priority() {
+        let bands = [
+            Band::new(&["a"], 0, |_, _| (8, 12)),
+            Band::new(&["b"], 3, |_, _| (7, 8)),
+            Band::new(&["c"], 2, |_, _| (6, 7)),
+            Band::new(&["d"], 4, |_, _| (4, 6)),
+            Band::new(&["e"], 1, |_, _| (5, u16::MAX)),
+        ];
         // Neighbors share a line: the sum is four rows more than the height.
-        assert_eq!(heights(44).iter().sum::<u16>(), 48);
-        assert_eq!(heights(44), [12, 8, 7, 6, 15]);
-        assert_eq!(heights(26), [8, 7, 6, 4, 5]);
-        assert_eq!(heights(20), [8, 0, 6, 4, 5]);
-        assert_eq!(heights(9), [9, 0, 0, 0, 0]);
-        let few = [BandRows { minimum: 3, maximum: 5, priority: 1 }, BandRows { minimum: 4, maximum: 6, priority: 0 }];
-        assert_eq!(band_heights(&few, 20), [5, 16], "the first by priority takes the rest");
+        assert_eq!(heights(&bands, 44), [(0, 12), (1, 8), (2, 7), (3, 6), (4, 15)]);
+        assert_eq!(heights(&bands, 26), [(0, 8), (1, 7), (2, 6), (3, 4), (4, 5)]);
+        assert_eq!(heights(&bands, 20), [(0, 8), (2, 6), (3, 4), (4, 5)]);
+        assert_eq!(heights(&bands, 9), [(0, 9)]);
+        let few = [Band::new(&["a"], 1, |_, _| (3, 5)), Band::new(&["b"], 0, |_, _| (4, 6))];
+        assert_eq!(heights(&few, 20), [(0, 5), (1, 16)], "the first by priority takes the rest");
     }
 }

@@ -39,6 +39,11 @@ struct RegisteredTrigger {
 }
 
 impl RegisteredTrigger {
+    /// One that was registered just now.
+    fn new(trigger: PressureTrigger, file: File) -> RegisteredTrigger {
+        RegisteredTrigger { trigger, file, unconfirmed: total_stall(trigger).map(|total| (Instant::now(), total)) }
+    }
+
     /// Whether this event is one: after the first, each is.
     fn confirm(&mut self) -> bool {
         let Some((since, before)) = self.unconfirmed.take() else { return true };
@@ -61,8 +66,7 @@ impl PressureTriggers {
                         let why = "without CAP_SYS_RESOURCE a window is a multiple of 2s";
                         problems.push(format!("the pressure trigger '{trigger}' is '{accepted}' here: {why}"));
                     }
-                    let unconfirmed = total_stall(accepted).map(|total| (Instant::now(), total));
-                    registered.push(RegisteredTrigger { trigger: accepted, file, unconfirmed });
+                    registered.push(RegisteredTrigger::new(accepted, file));
                 }
                 Err(error) => {
                     problems.push(format!("no pressure trigger '{trigger}': {}: armed without it", refusal(&error)));
@@ -183,17 +187,18 @@ mod tests {
     fn a_first_event_without_stall_since_the_registration_is_none() {
         let trigger =
             PressureTrigger { stall: Duration::from_secs(10), window: Duration::from_secs(10), ..PressureTrigger::DEFAULT };
-        let Some(before) = total_stall(trigger) else { return println!("skipped: no PSI") };
-        let file = || File::open("/dev/null").unwrap();
-        let mut now = RegisteredTrigger { trigger, file: file(), unconfirmed: Some((Instant::now(), before)) };
-        assert_eq!([now.confirm(), now.confirm()], [false, true]);
+        if total_stall(trigger).is_none() {
+            return println!("skipped: no PSI");
+        }
+        let mut registered = RegisteredTrigger::new(trigger, File::open("/dev/null").unwrap());
+        assert_eq!([registered.confirm(), registered.confirm()], [false, true]);
     }
 
     #[test]
     fn a_trigger_that_is_lost_is_said_and_triggers_nothing() {
         // Without a reader the end to write to has POLLERR, as a trigger that the kernel has removed.
         let file = File::from(nix::unistd::pipe().unwrap().1);
-        let registered = vec![RegisteredTrigger { trigger: PressureTrigger::DEFAULT, file, unconfirmed: None }];
+        let registered = vec![RegisteredTrigger::new(PressureTrigger::DEFAULT, file)];
         let (control, commands) = SamplerControl::for_test();
         let said = RefCell::new(Vec::new());
         wait(registered, &Inbox::new(control), |line| said.borrow_mut().push(line.to_owned()));

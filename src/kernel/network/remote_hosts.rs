@@ -130,11 +130,11 @@ impl RemoteHostReader {
             connections.iter().for_each(|connection| update.add_connection(connection));
             return Ok(());
         }
-        self.dump_all(counted, SocketQueries::add_socket)
+        self.dump_all(counted)
     }
 
-    /// Requests a dump for each address family; `add` receives each connection that a single query may request next time.
-    fn dump_all(&mut self, counted: Option<ConnectionCounters>, add: impl Fn(&mut SocketQueries, &[u8])) -> Reading<()> {
+    /// Requests a dump for each address family; a single query may request each connection next time.
+    fn dump_all(&mut self, counted: Option<ConnectionCounters>) -> Reading<()> {
         let mut netlink = match self.netlink.take() {
             Some(netlink) => netlink,
             None => Netlink::open(SockProtocol::NetlinkSockDiag)?,
@@ -152,7 +152,7 @@ impl RemoteHostReader {
             netlink.dump(request, |kind, payload| {
                 if let Some(connection) = connection::parse_connection(kind, payload) {
                     update.add_connection(&connection);
-                    add(socket_queries, payload);
+                    socket_queries.add_socket(payload);
                 }
             })?;
         }

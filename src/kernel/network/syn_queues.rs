@@ -170,37 +170,57 @@ fn find_listening(listening: &[Listening], local: SocketAddr) -> Option<&Listeni
 
 #[cfg(test)]
 mod tests {
+    use netlink_packet_core::Emitable;
+
     use super::*;
 
-    fn listening(address: &str, inode: u32) -> Listening {
-        Listening { address: address.parse().unwrap(), inode, limit: 256 }
+    /// A struct inet_diag_msg.
+    fn message(state: u8, (local, remote): (&str, &str), inode: u32) -> Vec<u8> {
+        let [local, remote] = [local, remote].map(|address| address.parse::<SocketAddr>().unwrap());
+        let socket_id = SocketId {
+            source_port: local.port(),
+            destination_port: remote.port(),
+            source_address: local.ip(),
+            destination_address: remote.ip(),
+            ..SocketId::new_v4()
+        };
+        let family = if local.is_ipv4() { AF_INET } else { AF_INET6 };
+        let header =
+            InetResponseHeader { family, state, timer: None, socket_id, recv_queue: 0, send_queue: 256, uid: 0, inode };
+        let mut bytes = vec![0; header.buffer_len()];
+        header.emit(&mut bytes);
+        bytes
     }
 
     #[test]
     fn requests_are_summed_by_listening_socket_and_most_come_first() {
-        let mut sockets = Sockets {
-            listening: vec![listening("[::]:80", 1), listening("10.0.0.1:443", 2), listening("0.0.0.0:443", 3)],
-            ..Sockets::default()
-        };
+        let mut sockets = Sockets::default();
+        for (local, remote, inode) in
+            [("[::]:80", "[::]:0", 1), ("10.0.0.1:443", "0.0.0.0:0", 2), ("0.0.0.0:443", "0.0.0.0:0", 3)]
+        {
+            sockets.add(SOCK_DIAG_BY_FAMILY, &message(TCP_LISTEN, (local, remote), inode));
+        }
         let mut add = |local: &str, remote: &str, count| {
-            sockets.requests.entry(local.parse().unwrap()).or_default().insert(remote.parse().unwrap(), count);
+            let request = message(TCP_SYN_RECV, (local, remote), 0);
+            (0..count).for_each(|_| sockets.add(SOCK_DIAG_BY_FAMILY, &request));
         };
-        add("10.0.0.1:80", "192.0.2.1", 3);
-        add("10.0.0.2:80", "192.0.2.1", 2);
-        add("10.0.0.2:80", "192.0.2.2", 1);
-        add("10.0.0.1:443", "192.0.2.3", 1);
-        add("10.0.0.2:443", "192.0.2.3", 2);
+        add("10.0.0.1:80", "192.0.2.1:5000", 3);
+        add("[::ffff:10.0.0.2]:80", "[::ffff:192.0.2.1]:5000", 2);
+        add("10.0.0.2:80", "192.0.2.2:5000", 1);
+        add("10.0.0.1:443", "192.0.2.3:5000", 1);
+        add("10.0.0.2:443", "192.0.2.3:5000", 2);
         let queues = sockets.queues();
         let short: Vec<_> = queues
             .iter()
             .map(|(inode, queue)| {
-                (*inode, queue.local_address.to_string(), queue.requests, queue.remote_hosts, queue.top_requests)
+                let address = queue.local_address.to_string();
+                (*inode, address, queue.limit, queue.requests, queue.remote_hosts, queue.top_requests)
             })
             .collect();
         let expected = [
-            (Some(1), "[::]:80".to_owned(), 6, 2, 5),
-            (Some(3), "0.0.0.0:443".to_owned(), 2, 1, 2),
-            (Some(2), "10.0.0.1:443".to_owned(), 1, 1, 1),
+            (Some(1), "[::]:80".to_owned(), Some(256), 6, 2, 5),
+            (Some(3), "0.0.0.0:443".to_owned(), Some(256), 2, 1, 2),
+            (Some(2), "10.0.0.1:443".to_owned(), Some(256), 1, 1, 1),
         ];
         assert_eq!(short, expected);
     }

@@ -110,20 +110,21 @@ mod tests {
     /// A program at that many events a second, updated ten times a second and measured each second.
     struct Machine {
         cycle: DutyCycle,
+        is_attached: bool,
         ticks: u64,
         events: u64,
     }
 
     impl Machine {
         fn new(limit: Option<f64>) -> Machine {
-            Machine { cycle: DutyCycle::new(NS_PER_EVENT, limit, 0), ticks: 0, events: 0 }
+            Machine { cycle: DutyCycle::new(NS_PER_EVENT, limit, 0), is_attached: true, ticks: 0, events: 0 }
         }
 
         /// The share of this time in which it was attached, and how often that changed.
         fn run(&mut self, seconds: u64, events_per_second: u64) -> (f64, u32) {
             let (mut attached, mut switches) = (0, 0);
             for _ in 0..seconds * 10 {
-                let was_attached = self.cycle.is_attached;
+                let was_attached = self.is_attached;
                 if was_attached {
                     attached += 1;
                     self.events += events_per_second / 10;
@@ -133,7 +134,8 @@ mod tests {
                 if self.ticks.is_multiple_of(10) {
                     self.cycle.measure(self.events, now_ns);
                 }
-                switches += u32::from(self.cycle.update(now_ns) != was_attached);
+                self.is_attached = self.cycle.update(now_ns);
+                switches += u32::from(self.is_attached != was_attached);
             }
             (f64::from(attached) / (seconds * 10) as f64, switches)
         }
@@ -163,7 +165,7 @@ mod tests {
     fn the_time_of_a_suspend_is_not_charged() {
         let mut machine = Machine::new(Some(LIMIT));
         machine.run(20, 300_000);
-        while !machine.cycle.is_attached {
+        while !machine.is_attached {
             machine.run(1, 300_000);
         }
         machine.ticks += 8 * 3600 * 10;
@@ -173,10 +175,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_was_not_attached_is_attached_at_the_next_update() {
-        let mut machine = Machine::new(None);
-        machine.cycle.attach_failed();
-        assert_eq!(machine.run(10, 1000), (0.99, 1));
+    fn the_time_in_which_it_could_not_be_attached_says_nothing_of_its_rate() {
+        let mut cycle = DutyCycle::new(NS_PER_EVENT, Some(LIMIT), 0);
+        for second in 1..=10 {
+            cycle.attach_failed();
+            assert!(cycle.update(second * 10 * TICK_NS), "it is tried again");
+        }
+        cycle.measure(300_000, 11 * 10 * TICK_NS);
+        assert!(cycle.is_limited(), "it was attached for one second");
     }
 
     #[test]

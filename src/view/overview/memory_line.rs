@@ -114,11 +114,28 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::baseline::Baselines;
+    use crate::findings::Evaluator;
     use crate::interval::Interval;
+    use crate::interval::pressure::PressureSpan;
+    use crate::state::TerminalCapabilities;
     use crate::synthetic;
-    use crate::units::{Bytes, PerSecond};
+    use crate::units::{Bytes, PerSecond, Ratio};
+    use crate::view::theme::Theme;
 
     const GIB: u64 = 1 << 30;
+
+    /// The line of a host with this memory, on which tasks wait for a CPU, for I/O and for memory.
+    fn line(memory: MemorySpan, width: u16) -> String {
+        let [older, newer] = [1.0, 2.0].map(|second| synthetic::sample(second).shared());
+        let mut interval = Interval::between(&Arc::new(synthetic::host()), &older, &newer).unwrap();
+        let share = |share| Some(Ratio(share));
+        interval.pressure =
+            PressureSpan { cpu_some: share(1.0), io_some: share(0.5), memory_some: share(0.12), ..PressureSpan::default() };
+        interval.memory = Some(memory);
+        let evaluation = Evaluator::new(Baselines::default()).evaluate(interval);
+        memory_line(&evaluation, width).styled(Theme::new(TerminalCapabilities::default())).to_string()
+    }
 
     #[test]
     fn little_pressure_is_not_none() {
@@ -138,13 +155,10 @@ mod tests {
             ..MemorySpan::default()
         };
         let moving = MemorySpan { swapped_in: rate(12.3e3), swapped_out: rate(34.5e6), ..resting };
-        let [older, newer] = [1.0, 2.0].map(|second| synthetic::sample(second).shared());
-        let interval = Interval::between(&Arc::new(synthetic::host()), &older, &newer).unwrap();
-        let memory = |span| Memory { input: FigureInput { interval: &interval, latency_statuses: &[] }, span };
-        let (resting, moving) = (memory(&resting), memory(&moving));
-        // The heading, two gaps, and `PSI cpu 100% io 50% mem 12%`.
-        let rest = HEADING.len() + 2 * GAP + 27;
-        assert!(resting.available_part(true).width() + resting.swap_part(false).width() + rest <= 80);
-        assert!(moving.available_part(false).width() + moving.swap_part(false).width() + rest <= 80);
+        let psi = "PSI cpu 100% io 50% mem 12%";
+        assert_eq!(line(resting, 80), format!("MEM  23.0G available of 24.0G   swap 1.00G   {psi}"));
+        assert_eq!(line(moving, 80), format!("MEM  23.0G available   swap in 12.0K/s out 32.9M/s   {psi}"));
+        let in_full = "MEM  23.0G available of 24.0G   swap 1.00G, in 12.0K/s out 32.9M/s";
+        assert_eq!(line(moving, 120), format!("{in_full}   {psi}   majflt -/s"));
     }
 }

@@ -93,13 +93,17 @@ fn is_data_state(payload: &[u8]) -> bool {
 mod tests {
     use std::net::{TcpListener, TcpStream};
 
+    use netlink_packet_core::NLM_F_DUMP;
     use netlink_packet_sock_diag::constants::AF_INET;
+    use netlink_packet_sock_diag::inet::SocketId;
+    use nix::sys::socket::SockProtocol;
 
     use super::*;
-    use crate::kernel::network::remote_hosts::RemoteHostReader;
+    use crate::units::Counter;
 
     fn counted(established: u64) -> Option<ConnectionCounters> {
-        Some(ConnectionCounters { active_opens: 7, passive_opens: 9, established })
+        let tcp = Tcp { active_opens: Counter(7), passive_opens: Counter(9), established, ..Tcp::default() };
+        Some(ConnectionCounters::from_tcp(&tcp))
     }
 
     #[test]
@@ -127,21 +131,25 @@ mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();
         let port = listener.local_addr().unwrap().port();
-        let mut reader = RemoteHostReader::default();
+        let mut queries = SocketQueries::default();
         // This machine may have other connections: only both ends of this one are queried.
-        let found = reader.dump_all(None, |queries, payload| {
+        let mut add = |_: u16, payload: &[u8]| {
             let ours = InetResponseHeader::parse(payload)
                 .is_ok_and(|socket| [socket.socket_id.source_port, socket.socket_id.destination_port].contains(&port));
             if ours {
                 queries.add_socket(payload);
             }
-        });
-        if let Err(why) = found {
-            return println!("skipped: this kernel has no INET_DIAG ({why})");
-        }
-        let RemoteHostReader { socket_queries: queries, netlink, .. } = &mut reader;
-        assert_eq!(queries.query_all(netlink.as_mut().unwrap()).map(|connections| connections.len()), Some(2));
+        };
+        let flags = NLM_F_REQUEST | NLM_F_DUMP;
+        let mut dump = inet_diag::request(AF_INET, SocketId::new_v4(), flags, ExtensionFlags::INFO, DATA_STATES);
+        let dumped = Netlink::open(SockProtocol::NetlinkSockDiag)
+            .and_then(|mut netlink| netlink.dump(&mut dump, &mut add).map(|()| netlink));
+        let mut netlink = match dumped {
+            Ok(netlink) => netlink,
+            Err(why) => return println!("skipped: this kernel has no INET_DIAG ({why})"),
+        };
+        assert_eq!(queries.query_all(&mut netlink).map(|connections| connections.len()), Some(2));
         drop((client, server));
-        assert_eq!(queries.query_all(netlink.as_mut().unwrap()), None);
+        assert_eq!(queries.query_all(&mut netlink), None);
     }
 }

@@ -86,12 +86,12 @@ impl Machine {
     }
 
     fn process(&self, pid: u32) -> &KnownProcess {
-        self.scanner.processes.iter().find(|known| known.pid == pid).unwrap()
+        self.scanner.processes().iter().find(|known| known.pid == pid).unwrap()
     }
 
     pub(super) fn hot(&mut self) -> Vec<u32> {
         let hot = |known: &KnownProcess| known.hot_threads().map(|thread| thread.tid).collect::<Vec<_>>();
-        self.scanner.processes.iter().flat_map(hot).collect()
+        self.scanner.processes().iter().flat_map(hot).collect()
     }
 
     pub(super) fn known(&mut self, pid: u32, tid: u32) -> &KnownThread {

@@ -70,15 +70,12 @@ fn class_shares(histogram: &LatencyHistogram) -> [f32; LATENCY_CLASSES.len()] {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::interval::Interval;
     use crate::interval::disk::Operation::Read;
     use crate::sample::block_io::BlockIo;
     use crate::sample::histogram_bucket::HistogramBucket;
     use crate::state::history::summary::{GraphFigure, IntervalSummary};
-    use crate::synthetic::{disk, host, latency_bucket, operations, sample};
+    use crate::synthetic::{disk, evaluation, latency_bucket, operations, sample};
 
     #[test]
     fn requests_are_counted_in_the_class_of_their_latency() {
@@ -89,11 +86,10 @@ mod tests {
             let buckets = latencies.map(|(bucket, count)| latency_bucket(id, Read, bucket, count)).collect();
             let reads = operations(requests.iter().sum(), 0, 0);
             let sample = sample(second as f64).disk(disk("sda").id(8, 0).reads(reads));
-            sample.with(|sample| sample.block_io = Ok(BlockIo { since_boottime_ns: 1, buckets })).shared()
+            sample.with(|sample| sample.block_io = Ok(BlockIo { since_boottime_ns: 1, buckets }))
         };
-        let interval = Interval::between(&Arc::new(host()), &sample(5, [10, 10]), &sample(6, [85, 35])).unwrap();
-        let input = FigureInput { interval: &interval, latency_statuses: &[] };
-        let summary = IntervalSummary { disks: busiest_disks(&input), ..IntervalSummary::default() };
+        let evaluation = evaluation(sample(5, [10, 10]), sample(6, [85, 35]));
+        let summary = IntervalSummary::from_evaluation(&evaluation, None);
         let share = |class| summary.figure(&GraphFigure::DiskLatency(id, Read, class));
         assert_eq!([6, 7, 11, 12].map(share), [Some(0.0), Some(0.75), Some(0.25), Some(0.0)]);
         assert_eq!(summary.figure(&GraphFigure::DiskLatency(id, Operation::Write, 7)), None);
