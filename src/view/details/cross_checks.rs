@@ -3,13 +3,15 @@
 
 use super::page::Page;
 use super::table::{PageTable, number};
+use crate::figures::cpu::{self, CpuRow};
+use crate::figures::pressure::{PSI_CPU_SOME_RATIO, PSI_IO_SOME_RATIO, PSI_MEMORY_SOME_RATIO};
+use crate::figures::{Column, FigureInput, Unit, disk, load, memory, network as nic, protocols};
 use crate::findings::cross_checks::contradiction_sentence;
-use crate::findings::{Finding, Kind, Subject};
+use crate::findings::{Evaluation, Finding, Kind, Subject};
 use crate::interval::Interval;
 use crate::interval::idle_blocked::CrossChecks;
 use crate::safe;
 use crate::units::format::short_bytes;
-use crate::units::{Bytes, PerSecond, Ratio};
 use crate::view::safe_text::SafeText;
 use crate::view::text::{format_optional, format_percent};
 use crate::view::theme::StyleRole;
@@ -18,17 +20,18 @@ use crate::view::theme::StyleRole;
 type Check = (&'static str, SafeText);
 
 /// The section, of a finding that is active.
-pub fn section(interval: &Interval, finding: &Finding, page: &mut Page) {
+pub fn section(evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
+    let (interval, input) = (&*evaluation.interval, &FigureInput::from(evaluation));
     let checks = match (finding.kind, &finding.subject) {
         _ if finding.until.is_some() => return,
         // Its counters are those of another network namespace.
         (_, Subject::NetworkNamespace { .. }) => return,
-        (kind, _) if is_about_cpus(kind) => of_cpus(interval),
-        (kind, _) if is_about_memory(kind) => of_memory(interval),
+        (kind, _) if is_about_cpus(kind) => of_cpus(input),
+        (kind, _) if is_about_memory(kind) => of_memory(input),
         // Unix sockets have no packets.
         (_, Subject::Group { .. }) => of_blocked_tasks(interval),
-        (kind, _) if is_about_network(kind) => of_network(interval, finding),
-        (_, Subject::Disk { .. }) => of_disk(interval, finding),
+        (kind, _) if is_about_network(kind) => of_network(input, finding),
+        (_, Subject::Disk { .. }) => of_disk(input, finding),
         _ => of_blocked_tasks(interval),
     };
     if checks.is_empty() {
@@ -104,75 +107,78 @@ fn of_blocked_tasks(interval: &Interval) -> Vec<Check> {
     ]
 }
 
-fn of_cpus(interval: &Interval) -> Vec<Check> {
+fn of_cpus(input: &FigureInput) -> Vec<Check> {
+    let interval = input.interval;
     let cpu = interval.cpu.as_ref();
-    let busiest = cpu.and_then(|cpu| cpu.cpus.iter().map(|core| core.busy()).max_by(f64::total_cmp));
-    let load = interval.newer.load.as_ref().ok().map(|load| load.one);
+    let all = cpu.map(CpuRow::all_cpus);
+    let busiest = cpu.and_then(|cpu| cpu.cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()))).map(CpuRow::core);
     vec![
-        ("all CPUs busy", percent(cpu.map(|cpu| cpu.busy()))),
-        ("busiest CPU", percent(busiest)),
-        ("steal", percent(cpu.map(|cpu| cpu.total.steal))),
-        ("load 1 min", count(load)),
+        ("all CPUs busy", figure(input, &cpu::BUSY_RATIO, all.as_ref())),
+        ("busiest CPU", figure(input, &cpu::BUSY_RATIO, busiest.as_ref())),
+        ("steal", figure(input, &cpu::STEAL_RATIO, all.as_ref())),
+        ("load 1 min", figure(input, &load::LOAD1, Some(interval))),
         ("wait for a CPU", count(interval.tasks.as_ref().and_then(|tasks| tasks.run_queue_wait))),
-        ("PSI cpu some", share(interval.pressure.cpu_some)),
+        ("PSI cpu some", figure(input, &PSI_CPU_SOME_RATIO, Some(&interval.pressure))),
     ]
 }
 
-fn of_disk(interval: &Interval, finding: &Finding) -> Vec<Check> {
+fn of_disk(input: &FigureInput, finding: &Finding) -> Vec<Check> {
     let Subject::Disk { id, .. } = &finding.subject else { return Vec::new() };
+    let interval = input.interval;
     let span = interval.disk(*id);
     let blocked = interval.idle_blocked.as_ref().map(|blocked| blocked.cross_checks);
     vec![
-        ("%util", share(span.and_then(|span| span.busy))),
-        ("aqu-sz", count(span.and_then(|span| span.aqu_sz))),
-        ("in flight", count(span.map(|span| f64::from(span.in_flight)))),
+        ("%util", figure(input, &disk::BUSY_RATIO, span)),
+        ("aqu-sz", figure(input, &disk::QUEUE, span)),
+        ("in flight", figure(input, &disk::IN_FLIGHT, span)),
         ("iowait", percent(blocked.and_then(|seen| seen.iowait))),
-        ("PSI io some", share(interval.pressure.io_some)),
+        ("PSI io some", figure(input, &PSI_IO_SOME_RATIO, Some(&interval.pressure))),
         ("threads in D", count(blocked.map(|seen| seen.d_threads))),
     ]
 }
 
-fn of_network(interval: &Interval, finding: &Finding) -> Vec<Check> {
-    let network = &interval.network;
-    let protocols = &network.protocols;
+fn of_network(input: &FigureInput, finding: &Finding) -> Vec<Check> {
+    let network = &input.interval.network;
     let dropped: f64 = network.softnet.iter().map(|cpu| cpu.dropped.0).sum();
     let mut checks = Vec::new();
     if let Subject::Nic(id) = &finding.subject {
         let span = network.nics.iter().find(|span| span.id == *id);
-        checks.push(("%Util", share(span.and_then(|span| span.utilization))));
-        checks.push(("Sat", rate(span.and_then(|span| span.saturation))));
-        checks.push(("qdisc drops/s", rate(span.and_then(|span| span.qdisc.as_ref()).and_then(|qdisc| qdisc.dropped))));
+        checks.push(("%Util", figure(input, &nic::UTILIZATION_RATIO, span)));
+        checks.push(("Sat", figure(input, &nic::SATURATION_PER_SECOND, span)));
+        checks.push(("qdisc drops/s", figure(input, &nic::QDISC_DROPPED_PER_SECOND, span)));
     }
-    checks.push(("%ReTX", share(protocols.retransmitted_share)));
-    checks.push(("listen drops/s", rate(protocols.listen_drops)));
-    checks.push(("SynReTX/s", rate(protocols.syn_retransmits)));
+    let protocols = Some(&network.protocols);
+    checks.push(("%ReTX", figure(input, &protocols::RETRANSMITTED_RATIO, protocols)));
+    checks.push(("listen drops/s", figure(input, &protocols::LISTEN_DROPS_PER_SECOND, protocols)));
+    checks.push(("SynReTX/s", figure(input, &protocols::SYN_RETRANSMITS_PER_SECOND, protocols)));
     checks.push(("softnet drops/s", count((!network.softnet.is_empty()).then_some(dropped))));
     checks
 }
 
-fn of_memory(interval: &Interval) -> Vec<Check> {
-    let memory = interval.memory.as_ref();
-    let bytes = |value: Option<Bytes>| value.map_or_else(|| "-".into(), |value| safe!("{}", short_bytes(value.0 as f64)));
+fn of_memory(input: &FigureInput) -> Vec<Check> {
+    let span = input.interval.memory.as_ref();
     vec![
-        ("host available", bytes(memory.and_then(|memory| memory.available))),
-        ("host majflt/s", rate(memory.and_then(|memory| memory.major_faults))),
-        ("host refaults/s", rate(memory.and_then(|memory| memory.refaults))),
-        ("swap in B/s", rate(memory.and_then(|memory| memory.swapped_in))),
-        ("swap out B/s", rate(memory.and_then(|memory| memory.swapped_out))),
-        ("PSI mem some", share(interval.pressure.memory_some)),
+        ("host available", figure(input, &memory::AVAILABLE_BYTES, span)),
+        ("host majflt/s", figure(input, &memory::MAJOR_FAULTS_PER_SECOND, span)),
+        ("host refaults/s", figure(input, &memory::REFAULTS_PER_SECOND, span)),
+        ("swap in B/s", figure(input, &memory::SWAP_IN_BYTES_PER_SECOND, span)),
+        ("swap out B/s", figure(input, &memory::SWAP_OUT_BYTES_PER_SECOND, span)),
+        ("PSI mem some", figure(input, &PSI_MEMORY_SOME_RATIO, Some(&input.interval.pressure))),
     ]
 }
 
-fn share(value: Option<Ratio>) -> SafeText {
-    percent(value.map(|share| share.0))
+/// A figure of the catalogue, in the unit of its key; "-" where it is unknown.
+fn figure<T>(input: &FigureInput, figure: &Column<T>, row: Option<&T>) -> SafeText {
+    let value = row.and_then(|row| figure.number(input, row));
+    match figure.definition.unit {
+        Unit::Percent => percent(value),
+        Unit::Kilobytes => value.map_or_else(|| "-".into(), |bytes| safe!("{}", short_bytes(bytes))),
+        _ => count(value),
+    }
 }
 
 fn percent(share: Option<f64>) -> SafeText {
     share.map_or_else(|| "-".into(), |share| safe!("{}%", format_percent(Some(share), 5)))
-}
-
-fn rate(value: Option<PerSecond>) -> SafeText {
-    count(value.map(|rate| rate.0))
 }
 
 fn count(value: Option<f64>) -> SafeText {

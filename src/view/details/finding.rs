@@ -79,7 +79,7 @@ pub fn explanation(evaluation: &Evaluation, finding: &Finding, page: &mut Page) 
 /// Evidence over time and now, cross-checks.
 pub fn figures(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
     evidence_graph(state, evaluation, finding, page);
-    cross_checks::section(&evaluation.interval, finding, page);
+    cross_checks::section(evaluation, finding, page);
     if finding.kind == Kind::ShortLivedProcesses && finding.until.is_none() {
         short_lived(&evaluation.interval, page);
     }
