@@ -191,7 +191,15 @@ pub fn holder_of_group(holders: &[LockHolder], group: usize) -> Option<&LockHold
 fn contended_sightings(waits: &Waits, counts: &WaitCounts, group: u16) -> f64 {
     let is_contended = |wait: u32| {
         let futex = counts.class_in_group(group, wait).and_then(|wait| wait.futex);
-        matches!(futex, Some(FutexWait::ContendedMutex { .. } | FutexWait::OwnerWord { .. } | FutexWait::PiLock { .. }))
+        matches!(
+            futex,
+            Some(
+                FutexWait::ContendedMutex { .. }
+                    | FutexWait::OwnerWord { .. }
+                    | FutexWait::PiLock { .. }
+                    | FutexWait::LightweightLock { .. }
+            )
+        )
     };
     let rows = waits.sub_samples.iter().flat_map(|sub_sample| &sub_sample.waits);
     rows.filter(|row| row.group == group && is_contended(row.wait)).map(|row| f64::from(row.threads)).sum()

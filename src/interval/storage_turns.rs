@@ -187,7 +187,12 @@ impl Sightings {
         }
         let is_contended = matches!(
             wait.futex,
-            Some(FutexWait::ContendedMutex { .. } | FutexWait::OwnerWord { .. } | FutexWait::PiLock { .. })
+            Some(
+                FutexWait::ContendedMutex { .. }
+                    | FutexWait::OwnerWord { .. }
+                    | FutexWait::PiLock { .. }
+                    | FutexWait::LightweightLock { .. }
+            )
         );
         let count = match (wait.class, is_contended) {
             (WaitClass::Disk, _) => {

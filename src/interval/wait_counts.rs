@@ -10,7 +10,9 @@ use crate::sample::Name;
 use crate::sample::task::TaskState;
 use crate::sample::waits::class::{HeldOnStorage, KernelLock, strip_compiler_suffix};
 use crate::sample::waits::syscall::is_shared_operation;
-use crate::sample::waits::{FutexWait, GroupWait, ObservedWait, OwnerField, Syscall, WaitClass, Waits, class};
+use crate::sample::waits::{
+    FutexWait, GroupWait, ObservedWait, OwnerField, Syscall, WaitClass, WaitEvent, WaitEventClass, Waits, class,
+};
 use crate::units::reaches_threshold;
 
 /// A group, or a thread, that is on storage in this share of the interval counts as on storage for all of it: its other threads may wait
@@ -117,6 +119,8 @@ pub struct ClassifiedWait {
     pub held_on_storage: HeldOnStorage,
     /// Whether it is in a page fault, or in a call that changes the memory map
     pub in_memory_map: bool,
+    /// `ObservedWait::wait_event`
+    pub wait_event: Option<WaitEvent>,
 }
 
 impl ClassifiedWait {
@@ -138,10 +142,24 @@ impl ClassifiedWait {
                 let known = || Syscall::from_number(machine, call).is_some_and(Syscall::is_memory_map_call);
                 call.is_page_fault() || known()
             }),
+            wait_event: wait.wait_event,
         };
         match futex {
+            Some(futex) if let Some(event) = wait.wait_event => classified.for_wait_event(futex.address(), event),
             Some(FutexWait::LikelyMutex { address }) if wait.is_behind_named_owner => classified.for_mutex(address),
             _ => classified,
+        }
+    }
+
+    /// The same, where its process says what it waits for. The holder of WALWriteLock can be known; whether the holder of another light-weight
+    /// lock is on storage is inferred. Where it says that it does not wait it was woken in between.
+    fn for_wait_event(self, address: u64, event: WaitEvent) -> ClassifiedWait {
+        match event.class() {
+            WaitEventClass::LightweightLock if event == WaitEvent::WAL_WRITE_LOCK => {
+                ClassifiedWait { class: WaitClass::Lock, futex: Some(FutexWait::LightweightLock { address }), ..self }
+            }
+            WaitEventClass::Idle => ClassifiedWait { class: WaitClass::Other, ..self },
+            WaitEventClass::LightweightLock | WaitEventClass::InputOutput | WaitEventClass::Other => self,
         }
     }
 

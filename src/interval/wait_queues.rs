@@ -10,7 +10,7 @@ use super::ipc_peers::IpcPeers;
 use super::wait_counts::{ClassifiedWait, WaitCounts};
 use crate::sample::Name;
 use crate::sample::task::TaskState;
-use crate::sample::waits::{FutexWait, GroupWait, WaitClass, WaitQueue, Waits};
+use crate::sample::waits::{FutexWait, GroupWait, WaitClass, WaitEvent, WaitQueue, Waits};
 use crate::units::SmallSort;
 
 /// What threads of a group wait for.
@@ -19,6 +19,8 @@ use crate::units::SmallSort;
 pub enum WaitQueueKind {
     /// A mutex of the program, held by another thread as the futex call shows
     Mutex,
+    /// WALWriteLock of PostgreSQL, as its processes say themselves
+    DatabaseLock,
     /// Another futex or semop: a condition variable, a semaphore, a read-write lock; may also be idle
     Futex,
     /// flock, fcntl
@@ -37,8 +39,10 @@ pub struct WaitQueueSpan {
     pub kind: WaitQueueKind,
     /// Mean number of threads in it
     pub threads: f64,
-    /// Share of them at one futex address
+    /// Share of them at one futex address; of locks of a database those for one lock
     pub one_address_share: f64,
+    /// The lock of a database that most of them wait for
+    pub lock_name: Option<&'static str>,
     pub wchan: Option<Name>,
     /// The file whose lock they wait for
     pub file: Option<Name>,
@@ -55,6 +59,9 @@ impl WaitQueueKind {
             (TaskState::Blocked | TaskState::Sleeping, WaitClass::Lock, Some(FutexWait::ContendedMutex { .. })) => {
                 let may_be_lock = row.active && !wait.has_timeout;
                 [Some((WaitQueueKind::Mutex, row.at_shared_address)), may_be_lock.then_some((WaitQueueKind::Futex, alone))]
+            }
+            (_, WaitClass::Lock, Some(FutexWait::LightweightLock { .. })) => {
+                [Some((WaitQueueKind::DatabaseLock, row.threads)), None]
             }
             (
                 TaskState::Blocked | TaskState::Sleeping,
@@ -94,13 +101,15 @@ pub fn wait_queues(
     for (kind, count) in count_queues(waits, counts, group) {
         let most_seen = count.waits.iter().max_by_key(|&(id, seen_count)| (seen_count, id)).map(|(&id, _)| id);
         let lock = lock_queues(waits, counts, group, kind).max_by_key(|queue| (queue.file.is_some(), queue.seen_count));
+        let (event_share, lock_name) = most_awaited_event(counts, &count);
         list.push(WaitQueueSpan {
             kind,
             threads: mean(count.seen_count),
             one_address_share: match kind {
                 WaitQueueKind::Mutex => one_address_share(waits, counts, group, &count),
-                _ => 0.0,
+                _ => event_share,
             },
+            lock_name,
             wchan: lock.map(|queue| queue.wait).or(most_seen).and_then(|id| waits.observed_wait(id)?.wchan.clone()),
             file: lock.and_then(|queue| queue.file.clone()),
             holder: lock.and_then(|queue| queue.lock_holder).filter(|_| kind == WaitQueueKind::FileLock),
@@ -111,6 +120,7 @@ pub fn wait_queues(
             kind,
             threads: mean(blocked.seen_count),
             one_address_share: 0.0,
+            lock_name: None,
             wchan: None,
             file: None,
             holder: Some(blocked.holder),
@@ -172,6 +182,20 @@ fn lock_queues<'a>(
     waits.wait_queues.iter().filter(move |queue| queue.group == group && queue.futex_address.is_none()).filter(of_kind)
 }
 
+/// Of the wait event with most sightings its share of them, and the name of that lock.
+fn most_awaited_event(counts: &WaitCounts, count: &QueueCount) -> (f64, Option<&'static str>) {
+    let mut events: FxHashMap<WaitEvent, u32> = FxHashMap::default();
+    for (&id, &seen_count) in &count.waits {
+        if let Some(event) = counts.class_of(id).and_then(|wait| wait.wait_event) {
+            *events.entry(event).or_default() += seen_count;
+        }
+    }
+    let Some((event, most)) = events.into_iter().max_by_key(|&(event, seen_count)| (seen_count, event)) else {
+        return (0.0, None);
+    };
+    (f64::from(most) / f64::from(count.seen_count.max(1)), event.lock_name())
+}
+
 /// Share of the sightings in mutexes that were at the futex address with the most of them.
 fn one_address_share(waits: &Waits, counts: &WaitCounts, group: u16, count: &QueueCount) -> f64 {
     // A single waiter at a time waits at one address.
@@ -211,6 +235,7 @@ mod tests {
             syscall: call.map(|(number, operation, value)| RawSyscall { number, arguments: [0, operation, value] }),
             has_timeout: false,
             is_behind_named_owner: false,
+            wait_event: None,
         };
         vec![
             wait(MUTEX, TaskState::Sleeping, "futex_do_wait", Some((202, 0x80, 2))),

@@ -12,7 +12,7 @@ use std::fs::File;
 use object::LittleEndian;
 use object::elf::{
     FileHeader64, PF_X, PT_LOAD, ProgramHeader64, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC,
-    SectionHeader64, Sym64,
+    STT_OBJECT, SectionHeader64, Sym64,
 };
 use object::read::ReadCache;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
@@ -29,6 +29,7 @@ pub struct ElfReader<'a> {
     /// Names of sections; empty if they do not fit
     section_names: &'a [u8],
     bytes_left: u64,
+    entry: u64,
 }
 
 /// A part of the file that is mapped executable.
@@ -84,10 +85,34 @@ impl<'a> ElfReader<'a> {
         let segments = header.program_headers(endian, data).ok()?;
         // Without its sections a file still has code.
         let sections = header.section_headers(endian, data).unwrap_or_default();
-        let mut elf = ElfReader { data, segments, sections, section_names: &[], bytes_left: max_section_bytes };
+        let mut elf = ElfReader {
+            data,
+            segments,
+            sections,
+            section_names: &[],
+            bytes_left: max_section_bytes,
+            entry: header.e_entry(endian),
+        };
         let names = header.shstrndx(endian, data).ok().and_then(|index| sections.get(usize::try_from(index).ok()?));
         elf.section_names = names.and_then(|names| elf.bytes(names)).unwrap_or_default();
         Some(elf)
+    }
+
+    /// Where the program begins
+    pub fn entry(&self) -> u64 {
+        self.entry
+    }
+
+    /// The address of an exported variable with this name and size.
+    pub fn exported_object(&mut self, name: &[u8], size: u64) -> Option<u64> {
+        let (symbols, names) = self.symbols(SymbolTable::Exported)?;
+        let is_it = |symbol: &&Sym64<LittleEndian>| {
+            symbol.st_type() == STT_OBJECT
+                && symbol.st_shndx(LittleEndian) != SHN_UNDEF
+                && symbol.st_size(LittleEndian) == size
+                && name_at(names, symbol.st_name(LittleEndian), name.len()) == (name, true)
+        };
+        symbols.iter().find(is_it).map(|symbol| symbol.st_value(LittleEndian))
     }
 
     pub fn code_segments(&self) -> impl Iterator<Item = CodeSegment> + use<'a> {
@@ -118,17 +143,7 @@ impl<'a> ElfReader<'a> {
         table: SymbolTable,
         max_name_bytes: usize,
     ) -> Option<impl Iterator<Item = FunctionSymbol<'a>> + use<'a>> {
-        let kind = match table {
-            SymbolTable::All => SHT_SYMTAB,
-            SymbolTable::Exported => SHT_DYNSYM,
-        };
-        let symbols = self.sections.iter().find(|section| section.sh_type(LittleEndian) == kind)?;
-        let names = self.sections.get(usize::try_from(symbols.sh_link(LittleEndian)).ok()?)?;
-        if symbols.sh_size(LittleEndian).saturating_add(names.sh_size(LittleEndian)) > self.bytes_left {
-            return None;
-        }
-        let symbols: &[Sym64<LittleEndian>] = object::pod::slice_from_all_bytes(self.bytes(symbols)?).ok()?;
-        let names = self.bytes(names)?;
+        let (symbols, names) = self.symbols(table)?;
         let is_function = |symbol: &&Sym64<LittleEndian>| {
             matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC) && symbol.st_shndx(LittleEndian) != SHN_UNDEF
         };
@@ -142,6 +157,21 @@ impl<'a> ElfReader<'a> {
                 is_name_whole,
             }
         }))
+    }
+
+    /// The symbols of a table, and their names.
+    fn symbols(&mut self, table: SymbolTable) -> Option<(&'a [Sym64<LittleEndian>], &'a [u8])> {
+        let kind = match table {
+            SymbolTable::All => SHT_SYMTAB,
+            SymbolTable::Exported => SHT_DYNSYM,
+        };
+        let symbols = self.sections.iter().find(|section| section.sh_type(LittleEndian) == kind)?;
+        let names = self.sections.get(usize::try_from(symbols.sh_link(LittleEndian)).ok()?)?;
+        if symbols.sh_size(LittleEndian).saturating_add(names.sh_size(LittleEndian)) > self.bytes_left {
+            return None;
+        }
+        let symbols: &[Sym64<LittleEndian>] = object::pod::slice_from_all_bytes(self.bytes(symbols)?).ok()?;
+        Some((symbols, self.bytes(names)?))
     }
 
     /// The contents of a section, if they are in the file and what is read of it stays within its bound.

@@ -39,9 +39,9 @@ use super::exits::{ProcessIdentity, ProcessLookup};
 use super::root::Root;
 use super::task::files::{TaskFiles, is_in_initial_pid_namespace};
 use crate::ids::{CpuId, GroupId};
-use crate::sample::Reading;
 use crate::sample::host::Host;
 use crate::sample::task::{HiddenTasks, RunTime, Tasks};
+use crate::sample::{Name, Reading};
 
 /// Threads whose readings of run time a sample keeps, and the run time of such a thread at least.
 const MAX_MOVING_THREADS: usize = 16;
@@ -151,7 +151,8 @@ impl TaskScanner {
         select_mut(&mut self.processes, &self.watched).filter(move |known| known.is_sub_sampled(now_ns))
     }
 
-    fn sub_sampled(&self) -> impl Iterator<Item = &KnownProcess> {
+    /// The same, to be looked at.
+    pub fn sub_sampled(&self) -> impl Iterator<Item = &KnownProcess> {
         let now_ns = self.context.now_ns;
         self.watched.iter().filter_map(|&index| self.processes.get(index)).filter(move |known| known.is_sub_sampled(now_ns))
     }
@@ -174,6 +175,11 @@ impl TaskScanner {
     /// Every uid that owned a process.
     pub fn owner_uids(&self) -> &BTreeSet<u32> {
         &self.context.owner_uids
+    }
+
+    /// `Host::machine`
+    pub fn machine(&self) -> &Name {
+        &self.context.machine
     }
 
     pub fn files(&mut self) -> &mut TaskFiles {

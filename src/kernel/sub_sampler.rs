@@ -142,10 +142,15 @@ impl SubSampler {
     }
 
     fn record(&mut self, sources: &mut SubSampleSources, readings: SubSampleReadings) {
-        self.waits.record_sub_sample(sources.scanner.sub_sampled_mut(), readings);
         // Not of a fixture tree, whose processes have no memory.
-        if sources.root.is_host() {
-            self.waits.read_lock_owners(sources.scanner.files());
+        let have_memory = sources.root.is_host();
+        if have_memory {
+            self.waits.read_wait_events(sources.scanner);
+        }
+        self.waits.record_sub_sample(sources.scanner.sub_sampled_mut(), readings);
+        if have_memory {
+            let machine = sources.scanner.machine().clone();
+            self.waits.read_lock_owners(sources.scanner.files(), machine.as_bytes());
         }
     }
 

@@ -13,7 +13,7 @@ use crate::sample::context_switches::ContextSwitches;
 use crate::sample::task::{
     ChildrenCpuTime, RawSyscall, SCHED_BATCH, SCHED_IDLE, SCHED_OTHER, Schedstat, Scheduling, TaskIo, TaskState,
 };
-use crate::sample::{Absent, Reading};
+use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
 /// PF_KTHREAD of include/linux/sched.h in stat field 9.
@@ -95,6 +95,11 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat<'_>> {
         },
         arg_start: fields[48],
     })
+}
+
+/// Whether a process or thread with this name is one of PostgreSQL's.
+pub fn is_postgres(comm: &Name) -> bool {
+    comm.as_bytes() == b"postgres"
 }
 
 /// Parses the three numbers of schedstat.

@@ -28,6 +28,7 @@ mod server_sockets;
 pub mod tcp_files;
 mod tracers;
 pub mod unix_sockets;
+mod wait_events;
 mod wait_queues;
 
 use std::path::PathBuf;
@@ -39,8 +40,9 @@ use self::kernel_lock_owners::KernelLockOwners;
 use self::lock_owners::LockOwners;
 use self::lock_wakers::LockWakers;
 use self::observed::{GroupWaitCounts, ObservedWaits};
+use self::wait_events::WaitEvents;
 use self::wait_queues::{WaitQueues, Waiter};
-use super::scan::{KnownProcess, KnownThread};
+use super::scan::{KnownProcess, KnownThread, TaskScanner};
 use super::stacks::{MAX_STUCK_THREADS, StuckThread};
 use super::task::files::TaskFiles;
 use crate::ids::{GroupId, TaskId};
@@ -48,7 +50,7 @@ use crate::sample::Name;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
 use crate::sample::waits::syscall::is_shared_operation;
-use crate::sample::waits::{BlockedWait, FutexWait, SubSample, ThreadWait, WaitClass, Waits, class};
+use crate::sample::waits::{BlockedWait, FutexWait, SubSample, ThreadWait, WaitClass, WaitEvent, Waits, class};
 use crate::units::Counter;
 
 /// The sub-samples since the last sample.
@@ -71,6 +73,7 @@ pub struct WaitCounter {
     lock_owners: LockOwners,
     lock_wakers: LockWakers,
     kernel_lock_owners: KernelLockOwners,
+    wait_events: WaitEvents,
     /// Threads that the last sub-sample saw blocked or behind a lock
     stuck: Vec<StuckThread>,
     /// Number of the interval: `KnownProcess::group` and `KnownThread::wait_record` are valid only in the interval with their number
@@ -113,6 +116,11 @@ impl WaitCounter {
         self.lock_wakers.limit_cost(switches, now_ns);
     }
 
+    /// Reads what processes of PostgreSQL say that they wait for, before they are counted.
+    pub fn read_wait_events(&mut self, scanner: &mut TaskScanner) {
+        self.wait_events.read(scanner);
+    }
+
     /// Counts what the hot threads of these processes were doing when they were last read.
     pub fn record_sub_sample<'a>(
         &mut self,
@@ -131,6 +139,9 @@ impl WaitCounter {
                 if thread.is_hot(readings.boottime_ns) {
                     self.count_thread(process, thread, sampled.start_ticks, group, readings);
                     let is_shared = thread.wait.syscall().is_ok_and(|call| is_shared_operation(call.arguments[1]));
+                    if thread.wait_event == Some(WaitEvent::WAL_WRITE_LOCK) {
+                        self.wait_events.add_waiter(process.ppid, group, process.pid);
+                    }
                     if let Some(address) = thread.likely_mutex().filter(|_| !is_shared) {
                         self.lock_wakers.add_waiter(group, (process.pid, thread.tid), address);
                     }
@@ -146,12 +157,15 @@ impl WaitCounter {
     }
 
     /// Reads the owners of the locks for which the threads of the last sub-sample wait.
-    pub fn read_lock_owners(&mut self, files: &mut TaskFiles) {
+    pub fn read_lock_owners(&mut self, files: &mut TaskFiles, machine: &[u8]) {
         let Some(last) = self.waits.sub_samples.last() else { return };
         let number = u16::try_from(self.waits.sub_samples.len() - 1).unwrap_or(u16::MAX);
         self.lock_owners.read_owners(files, (number, last.boottime_ns));
         let (lock_owners, now_ns) = (&mut self.lock_owners, last.boottime_ns);
         self.lock_wakers.read_holders(files, now_ns, |lock, holder| {
+            lock_owners.record(lock, BlockedWait { last_sub_sample: number, blocked_since_ns: now_ns, ..holder });
+        });
+        self.wait_events.find_holders(files, machine, |lock, holder| {
             lock_owners.record(lock, BlockedWait { last_sub_sample: number, blocked_since_ns: now_ns, ..holder });
         });
         self.kernel_lock_owners.read_owners(files, (number, last.boottime_ns));

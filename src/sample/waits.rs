@@ -8,6 +8,7 @@ pub mod class;
 mod lock_owner;
 mod observed;
 pub mod syscall;
+mod wait_event;
 
 use std::net::SocketAddr;
 
@@ -15,6 +16,7 @@ pub use class::WaitClass;
 pub use lock_owner::{KernelLockOwner, LockOwner, OwnerField, WakerChecks};
 pub use observed::{GroupWait, IpcHolder, IpcWaiter, ObservedWait, ThreadWait};
 pub use syscall::{FutexWait, Syscall};
+pub use wait_event::{WaitEvent, WaitEventClass};
 
 use super::cpu::CpuTimes;
 use super::task_state::{RawSyscall, TaskState};

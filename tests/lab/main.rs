@@ -50,6 +50,7 @@ mod limits;
 mod network;
 mod nicstat;
 mod pipelines;
+mod postgres;
 mod proc;
 mod programs;
 mod prometheus;

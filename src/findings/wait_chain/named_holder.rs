@@ -26,6 +26,7 @@ pub fn known_by(field: OwnerField) -> &'static str {
         OwnerField::GlibcMutex => "the owner field of the mutex (glibc)",
         OwnerField::FutexWord => "the futex word, which names the owner",
         OwnerField::Waker(_) => "the wake-ups: a thread that is woken there takes the lock, and wakes the next one (eBPF)",
+        OwnerField::PostgresLog => "PostgreSQL's own wait event: it writes the log (WAL), by its system call and its file",
         OwnerField::KernelMutex => "the owner field of the kernel's mutex",
         OwnerField::KernelSemaphore => "the field of the kernel's semaphore that names its last holder",
         OwnerField::KernelWriter => "the owner field of the kernel's rw-semaphore",
@@ -33,6 +34,11 @@ pub fn known_by(field: OwnerField) -> &'static str {
             "the owner field of the kernel's rw-semaphore: its last reader, which may not be the only one"
         }
     }
+}
+
+/// The lock in front of which a queue is reported: `a mutex`, `the lock WALWrite of PostgreSQL`
+pub fn lock_words(field: OwnerField) -> &'static str {
+    if field == OwnerField::PostgresLog { "the lock WALWrite of PostgreSQL" } else { "a mutex" }
 }
 
 /// A link for each thread of the chain: the first one is `holder`. Each says how it is known.

@@ -18,6 +18,10 @@ pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
         let (known_by, inferred) = match queue.kind {
             WaitQueueKind::Mutex if is_one_address(queue) => ("the futex call: one address", false),
             WaitQueueKind::Mutex => ("the futex call", false),
+            WaitQueueKind::DatabaseLock => (BY_WAIT_EVENT, false),
+            WaitQueueKind::Futex if database_lock(queue).is_some() => {
+                ("PostgreSQL's own wait event, and inference: one of them is on storage", true)
+            }
             WaitQueueKind::Futex => ("inference: they are active, and one of them is on storage", true),
             WaitQueueKind::FileLock if queue.holder.is_some() => ("the wait channel and /proc/locks", false),
             WaitQueueKind::FileLock | WaitQueueKind::KernelLock => ("the wait channel", false),
@@ -39,24 +43,38 @@ pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
 fn is_counted_as_blocked(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
     let counted = match queue.kind {
         WaitQueueKind::Futex => group.lock_inferred,
-        WaitQueueKind::Mutex | WaitQueueKind::FileLock | WaitQueueKind::KernelLock => group.lock_contended,
+        WaitQueueKind::Mutex | WaitQueueKind::DatabaseLock | WaitQueueKind::FileLock | WaitQueueKind::KernelLock => {
+            group.lock_contended
+        }
         WaitQueueKind::Pipe | WaitQueueKind::Socket => group.behind_ipc_peer,
     };
     counted >= MIN_REPORTED_THREADS && queue.threads >= MIN_REPORTED_THREADS
 }
 
-/// Share of a queue's threads at one futex address from which it is one mutex. docs/metrics.md, "Fixed thresholds".
+/// How it is known that processes of PostgreSQL wait for a light-weight lock.
+pub const BY_WAIT_EVENT: &str = "PostgreSQL's own wait event (my_wait_event_info)";
+
+/// Share of a queue's threads at one futex address, or for one lock of a database, from which it is one lock. docs/metrics.md, "Fixed thresholds".
 const MIN_ONE_ADDRESS_SHARE: f64 = 0.8;
 
-/// Whether (nearly) all of them wait at one futex address.
+/// Whether (nearly) all of them wait at one futex address, or for one lock of a database.
 fn is_one_address(queue: &WaitQueueSpan) -> bool {
     queue.one_address_share >= MIN_ONE_ADDRESS_SHARE
+}
+
+/// The lock of PostgreSQL for which (nearly) all of them wait
+fn database_lock(queue: &WaitQueueSpan) -> Option<&'static str> {
+    queue.lock_name.filter(|_| is_one_address(queue))
 }
 
 fn lock_description(queue: &WaitQueueSpan) -> String {
     match (queue.kind, &queue.file, &queue.wchan) {
         (WaitQueueKind::Mutex, ..) if is_one_address(queue) => "one mutex".into(),
         (WaitQueueKind::Mutex, ..) => "mutexes".into(),
+        (WaitQueueKind::DatabaseLock | WaitQueueKind::Futex, ..) if let Some(name) = database_lock(queue) => {
+            format!("the lock {name} of PostgreSQL")
+        }
+        (WaitQueueKind::DatabaseLock, ..) => "light-weight locks of PostgreSQL".into(),
         (WaitQueueKind::Futex, _, Some(channel)) => {
             format!("a lock, a semaphore or a condition variable ({})", lossy_name(channel))
         }
@@ -83,12 +101,19 @@ pub fn lock_basis(group: &BlockedGroup) -> String {
             Some(file) => format!("of {}, by the wait channel", lossy_name(file)),
             None => "of a file, by the wait channel".into(),
         },
+        Some((WaitQueueKind::DatabaseLock, queue)) => match database_lock(queue) {
+            Some(name) => format!("{name}, by PostgreSQL's wait event"),
+            None => "by PostgreSQL's wait event".into(),
+        },
         Some((WaitQueueKind::KernelLock, _)) => "inside the kernel, by the wait channel".into(),
         _ => "by the futex call".into(),
     };
     match (call, guessed) {
         (true, false) => by_call,
         (true, true) => format!("{} {by_call}, the others by inference", count(group.lock_contended)),
-        _ => "by inference".into(),
+        _ => match group.wait_queues.iter().find(|queue| is_counted_as_blocked(group, queue)).and_then(database_lock) {
+            Some(name) => format!("{name}, by PostgreSQL's wait event; its holder by inference"),
+            None => "by inference".into(),
+        },
     }
 }

@@ -10,7 +10,7 @@ use super::context::ScanContext;
 use crate::kernel::task::files::{TaskDescriptors, ThreadFile, is_task_gone};
 use crate::kernel::task::{self, Stat};
 use crate::sample::task::{Schedstat, Scheduling, TaskState, Thread, WaitState};
-use crate::sample::waits::{ACTIVE_NS, FutexWait, Syscall, WaitClass};
+use crate::sample::waits::{ACTIVE_NS, FutexWait, Syscall, WaitClass, WaitEvent};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::{Counter, delta};
 
@@ -37,6 +37,8 @@ pub struct KnownThread {
     pub has_timeout: bool,
     /// What it waited for in the last sub-sample is a lock that names its owner.
     pub is_behind_named_owner: bool,
+    /// What its process said in the last sub-sample that it waits for: `waits::wait_events`
+    pub wait_event: Option<WaitEvent>,
     /// Its wait channel is hidden even from a privileged user: only samples try to read it.
     wchan_is_hidden: bool,
     first_seen_ns: u64,
@@ -141,6 +143,7 @@ impl KnownThread {
             futex_wait: None,
             has_timeout: false,
             is_behind_named_owner: false,
+            wait_event: None,
             wchan_is_hidden: false,
             first_seen_ns: now_ns,
             last_timeslice_ns: is_new.then_some(now_ns),
@@ -189,7 +192,9 @@ impl KnownThread {
             TaskState::Blocked => self.is_uninterruptible(),
             TaskState::Sleeping => {
                 let is_blocked = matches!(self.wait_class, Some(WaitClass::Lock | WaitClass::Disk));
-                is_blocked || self.likely_mutex().is_some() || self.waits_for_named_owner() || self.is_active(now_ns)
+                let may_be_behind_lock =
+                    self.likely_mutex().is_some() || self.waits_for_named_owner() || self.waits_in_semaphore();
+                is_blocked || may_be_behind_lock || self.is_active(now_ns)
             }
             // Between two system calls of a thread under strace.
             TaskState::Traced => self.is_active(now_ns),
@@ -224,6 +229,16 @@ impl KnownThread {
     /// Whether it waits, until a timeout, for a lock that names its owner, as far as is known.
     pub fn waits_for_named_owner(&self) -> bool {
         self.is_behind_named_owner && matches!(self.futex_wait, Some(FutexWait::LikelyMutex { .. }))
+    }
+
+    /// Whether it is one of PostgreSQL that waits for a semaphore, as for a light-weight lock: an idle one waits for its client, in an event
+    /// loop.
+    pub fn waits_in_semaphore(&self) -> bool {
+        self.state == TaskState::Sleeping
+            && self.wait_class == Some(WaitClass::Futex)
+            && !self.has_timeout
+            && self.futex_wait.is_some()
+            && task::is_postgres(&self.comm)
     }
 
     /// In D, vfork parents and frozen threads excepted.

@@ -26,8 +26,39 @@ pub fn is_readable(pid: u32) -> Result<bool, Errno> {
     }
 }
 
+/// The words at these addresses, at most 1,024, by one system call: of those from the first one that is not mapped none.
+pub fn read_words(pid: u32, addresses: &[u64]) -> Result<Vec<u32>, Errno> {
+    const WORD_BYTES: usize = size_of::<u32>();
+    let remote = addresses.iter().map(|&address| usize::try_from(address).map(|base| RemoteIoVec { base, len: WORD_BYTES }));
+    let remote: Vec<RemoteIoVec> = remote.collect::<Result<_, _>>().map_err(|_| Errno::EFAULT)?;
+    let pid = Pid::from_raw(i32::try_from(pid).map_err(|_| Errno::ESRCH)?);
+    let mut bytes = vec![0; remote.len() * WORD_BYTES];
+    let length = process_vm_readv(pid, &mut [IoSliceMut::new(&mut bytes)], &remote)?;
+    let (words, _) = bytes.as_chunks();
+    Ok(words.iter().take(length / WORD_BYTES).map(|&word| u32::from_ne_bytes(word)).collect())
+}
+
 /// Fills `bytes` from that address. Fails also if not all of it is mapped.
 pub fn read_memory(pid: u32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
     let length = read_mapped(pid, address, bytes)?;
     if length == bytes.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_up_to_the_first_that_is_not_mapped() {
+        let pid = std::process::id();
+        if is_readable(pid) != Ok(true) {
+            println!("skipped: this user may not read memory");
+            return;
+        }
+        let words = [7_u32, 8, 9];
+        let at = |place: usize| std::ptr::from_ref(&words[place]) as u64;
+        assert_eq!(read_words(pid, &[at(2), at(0)]), Ok(vec![9, 7]));
+        assert_eq!(read_words(pid, &[at(1), 8, at(0)]), Ok(vec![8]));
+        assert_eq!(read_words(pid, &[8]), Err(Errno::EFAULT));
+    }
 }

@@ -36,7 +36,10 @@ impl LockLayout {
             FutexWait::LikelyMutex { address } if has_timeout => Some((LockLayout::TimedGlibcMutex, address)),
             FutexWait::OwnerWord { address } => Some((LockLayout::OwnerWord, address)),
             FutexWait::PiLock { address } => Some((LockLayout::PriorityInheritance, address)),
-            FutexWait::LikelyMutex { .. } | FutexWait::IdleRuntimeThread { .. } | FutexWait::Unknown { .. } => None,
+            FutexWait::LikelyMutex { .. }
+            | FutexWait::IdleRuntimeThread { .. }
+            | FutexWait::LightweightLock { .. }
+            | FutexWait::Unknown { .. } => None,
         }
     }
 

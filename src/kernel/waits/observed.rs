@@ -29,6 +29,7 @@ impl ObservedWaits {
             syscall: thread.wait.syscall().ok().filter(|_| sleeps).map(|call| ObservedWait::kept_syscall(call, is_futex)),
             has_timeout: sleeps && thread.has_timeout,
             is_behind_named_owner: sleeps && thread.has_timeout && thread.waits_for_named_owner(),
+            wait_event: thread.wait_event.filter(|_| sleeps && is_futex),
         };
         let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
         let (number, seen) = self.numbers.entry(wait).or_insert((next, false));

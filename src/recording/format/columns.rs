@@ -9,6 +9,7 @@
 
 use super::names::{Interner, Names};
 use super::wire::{Malformed, unzigzag, zigzag};
+use crate::sample::waits::WaitEvent;
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
@@ -157,6 +158,7 @@ one_cell! {
     i64: |value| zigzag(value.cast_unsigned()), |cell| Some(unzigzag(cell).cast_signed());
     bool: |value| u64::from(*value), |cell| Some(cell != 0);
     Counter: |value| value.0, |cell| Some(Counter(cell));
+    WaitEvent: |value| u64::from(value.0), |cell| u32::try_from(cell).ok().map(WaitEvent);
 }
 
 impl Columns for Name {

@@ -13,6 +13,8 @@ pub enum OwnerField {
     FutexWord,
     /// No word: the thread that was woken last at the futex takes the lock, and wakes the next one when it releases it
     Waker(WakerChecks),
+    /// No word: the process of PostgreSQL that writes the log holds WALWriteLock, by its wait event, its system call and its file
+    PostgresLog,
     /// `mutex.owner` of the kernel
     KernelMutex,
     /// `semaphore.last_holder` of the kernel: the task that took it last
@@ -36,7 +38,7 @@ impl OwnerField {
 
     /// Whether the lock is one inside the kernel.
     pub fn is_of_kernel(self) -> bool {
-        !matches!(self, OwnerField::GlibcMutex | OwnerField::FutexWord | OwnerField::Waker(_))
+        !matches!(self, OwnerField::GlibcMutex | OwnerField::FutexWord | OwnerField::Waker(_) | OwnerField::PostgresLog)
     }
 }
 
@@ -60,7 +62,7 @@ impl WakerChecks {
 pub struct LockOwner {
     /// Index into `Waits::groups`: the group of the threads that wait
     pub group: u16,
-    /// First argument of their futex call
+    /// First argument of their futex call; of `OwnerField::PostgresLog` the number of the lock
     pub futex_address: u64,
     /// The lock is in memory that processes share: the owner may be a thread of another process
     pub is_shared: bool,

@@ -2,6 +2,7 @@
 
 use super::class::WaitClass;
 use super::syscall::{FUTEX_WAITERS, FutexWait, Syscall, is_owner_word};
+use super::wait_event::WaitEvent;
 use crate::ids::TaskId;
 use crate::sample::Name;
 use crate::sample::task_state::{RawSyscall, TaskState};
@@ -22,6 +23,8 @@ pub struct ObservedWait {
     pub has_timeout: bool,
     /// It waits with a timeout, and the last reading of its futex found a mutex of glibc that names its owner: a row of `LockOwner`.
     pub is_behind_named_owner: bool,
+    /// What its process says itself, of a process of PostgreSQL that waits in a futex: `my_wait_event_info`
+    pub wait_event: Option<WaitEvent>,
 }
 
 /// Futex values up to this one are kept as they are.

@@ -26,6 +26,8 @@ pub enum FutexWait {
     LikelyMutex { address: u64 },
     /// FUTEX_WAIT_PRIVATE with value 0: no lock, since 0 is a free one. An idle thread of the Go runtime waits for work like this.
     IdleRuntimeThread { address: u64 },
+    /// A lock that another process holds: not by the call, but by the wait event of its process, PostgreSQL's (`WaitEvent`).
+    LightweightLock { address: u64 },
     /// Anything else: a condition variable, a semaphore, a join. Idle unless its group shows otherwise.
     Unknown { address: u64 },
 }
@@ -38,6 +40,7 @@ impl FutexWait {
         | FutexWait::OwnerWord { address }
         | FutexWait::LikelyMutex { address }
         | FutexWait::IdleRuntimeThread { address }
+        | FutexWait::LightweightLock { address }
         | FutexWait::Unknown { address }) = self;
         address
     }

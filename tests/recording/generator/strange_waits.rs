@@ -4,7 +4,8 @@ use stalltop::ids::GroupId;
 use stalltop::sample::task::TaskState;
 use stalltop::sample::waits::{
     BlockedWait, CoreDump, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, OwnerPeer,
-    PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits, WakerChecks,
+    PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitEvent, WaitQueue, Waits,
+    WakerChecks,
 };
 
 use super::dice::Dice;
@@ -28,6 +29,7 @@ pub fn waits(d: &mut Dice) -> Waits {
             syscall: d.maybe(call),
             has_timeout: d.bool(),
             is_behind_named_owner: d.bool(),
+            wait_event: d.maybe(|d| WaitEvent(d.u32())),
         }),
         threads: d.list(4, |d| ThreadWait { task: task(d), wait: d.u32(), group: d.u16(), seen_count: d.u16() }),
         ipc_waiters: d.list(2, |d| IpcWaiter { task: task(d), group: d.u16(), peer: d.u16() }),
@@ -45,9 +47,10 @@ pub fn waits(d: &mut Dice) -> Waits {
             group: d.u16(),
             futex_address: d.u64(),
             is_shared: d.bool(),
-            field: match d.u32() % 3 {
+            field: match d.u32() % 4 {
                 0 => OwnerField::GlibcMutex,
                 1 => OwnerField::FutexWord,
+                2 => OwnerField::PostgresLog,
                 _ => OwnerField::Waker(WakerChecks { made: d.u32() % 65, confirmed: d.u32() % 65 }),
             },
             waiters: d.u32(),

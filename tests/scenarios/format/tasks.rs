@@ -167,7 +167,8 @@ pub struct Pipe {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queue {
-    /// mutex, timed-mutex (which names its holder), timed-condition (the same call), futex, rust-mutex, file-lock, kernel-lock, storage, pipe, socket, remote, unix
+    /// mutex, timed-mutex (which names its holder), timed-condition (the same call), futex, rust-mutex, file-lock, kernel-lock, storage, pipe, socket, remote, unix,
+    /// postgres-lock (a futex in a process of PostgreSQL that waits for WALWrite), postgres-other (with another wait event)
     pub kind: String,
     pub threads: u16,
     /// Threads at the most frequent futex address
@@ -177,6 +178,8 @@ pub struct Queue {
     /// Number of the system call on x86_64; -1 a page fault
     pub call: Option<i64>,
     pub file: Option<String>,
+    /// Of PostgreSQL: its wait event
+    pub event: Option<u32>,
     /// The pid of its holder, as the kernel reports it
     pub holder: Option<u32>,
     /// Of kind remote and unix: the process of this host for which they wait
@@ -207,10 +210,12 @@ pub struct Owner {
     pub timed_waiters: u32,
     /// Sub-samples that saw this; all if it is left out
     pub sub_samples: Option<u16>,
-    /// Of a lock inside the kernel: what names the owner (mutex, semaphore, writer, reader)
+    /// Of a lock inside the kernel: what names the owner (mutex, semaphore, writer, reader); postgres: of WALWriteLock
     pub field: Option<String>,
     /// Of the owner of a futex lock: the lock inside the kernel for which it waits
     pub kernel_lock: Option<u32>,
+    /// The device of the file of its system call
+    pub disk: Option<String>,
     /// Its process, if it is not this one
     pub pid: Option<u32>,
     /// Its name, if it is not that of the process

@@ -30,6 +30,7 @@ pub(super) fn add_owners(phase: &Phase, waits: &mut Waits) {
             seen_count: seen as u16,
             last_sub_sample: SUB_SAMPLES as u16 - 1,
             has_timeout: owner.timeout,
+            disk: owner.disk.as_deref().map(|name| disk_id(phase, name)),
             ..synthetic::waits::blocked(task, owner.name.as_deref().unwrap_or(process.name.as_str()))
         };
         if let Some(remote) = &owner.remote {
@@ -41,12 +42,13 @@ pub(super) fn add_owners(phase: &Phase, waits: &mut Waits) {
             add_peer(phase, waits, (task, group), peer);
         }
         let waiters = owner.waiters * seen;
-        let Some(field) = &owner.field else {
+        let is_postgres = owner.field.as_deref() == Some("postgres");
+        let Some(field) = owner.field.as_ref().filter(|_| !is_postgres) else {
             waits.lock_owners.push(LockOwner {
                 group,
                 futex_address: owner.lock,
-                is_shared: false,
-                field: OwnerField::GlibcMutex,
+                is_shared: is_postgres,
+                field: if is_postgres { OwnerField::PostgresLog } else { OwnerField::GlibcMutex },
                 waiters,
                 owner: wait,
                 kernel_lock: owner.kernel_lock,

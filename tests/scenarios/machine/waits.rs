@@ -5,7 +5,7 @@ use stalltop::interval::wait_counts::GroupWaits;
 use stalltop::sample::task::{RawSyscall, TaskState};
 use stalltop::sample::waits::{
     CoreDump, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, ThreadWait, TracedProcess, UnreadServer,
-    WaitClass, WaitQueue, Waits,
+    WaitClass, WaitEvent, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Name};
 
@@ -30,10 +30,10 @@ pub(super) fn rows(phase: &Phase, groups: &[GroupId], sub_sample: u32) -> Vec<Gr
             let queues = process.queue.iter().filter(|queue| kinds.contains(&queue.kind.as_str()));
             queues.map(|queue| queue.threads).sum::<u16>()
         };
-        let by_futex_call = waits.lock_by_call - waits.file_lock - queued(&["mutex", "kernel-lock"]);
+        let by_futex_call = waits.lock_by_call - waits.file_lock - queued(&["mutex", "kernel-lock", "postgres-lock"]);
         rows.push(synthetic::waits::mutex(group_index(process, groups), by_futex_call));
         let is_on_storage = sub_sample < u32::from(waits.storage_times.unwrap_or(10));
-        let inferred = waits.lock_by_inference - queued(&["futex", "rust-mutex"]);
+        let inferred = waits.lock_by_inference - queued(&["futex", "rust-mutex", "postgres-other"]);
         if waits.private {
             let (group, wait) = (group_index(process, groups), synthetic::waits::PRIVATE_FUTEX);
             rows.push(GroupWait { group, wait, active: true, threads: inferred, at_shared_address: 0 });
@@ -168,6 +168,7 @@ pub(super) fn add_queues(phase: &Phase, waits: &mut Waits) {
         let futex = |operation, value| Some(RawSyscall { number: 202, arguments: [0, operation, value] });
         let (state, wchan, syscall) = match queue.kind.as_str() {
             "mutex" => (TaskState::Sleeping, "futex_do_wait", futex(0x80, 2)),
+            "postgres-lock" | "postgres-other" => (TaskState::Sleeping, "futex_do_wait", futex(0x109, 0)),
             "futex" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 0)),
             "rust-mutex" | "timed-mutex" | "timed-condition" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 2)),
             "file-lock" => (TaskState::Sleeping, "locks_lock_inode_wait", None),
@@ -183,6 +184,7 @@ pub(super) fn add_queues(phase: &Phase, waits: &mut Waits) {
             syscall,
             has_timeout: queue.kind.starts_with("timed-"),
             is_behind_named_owner: queue.kind == "timed-mutex",
+            wait_event: queue.event.map(WaitEvent),
         });
         let at_one = u32::from(queue.at_one);
         let seen_count = if at_one > 0 { at_one } else { u32::from(queue.threads) } * SUB_SAMPLES;

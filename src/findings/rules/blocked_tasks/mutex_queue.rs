@@ -8,9 +8,12 @@ use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evid
 use crate::findings::rules::blocked_tasks::idle_but_blocked;
 use crate::findings::wait_chain::holder::describe_process_group;
 use crate::findings::wait_chain::link::ChainLink;
-use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_links, named_holder_evidence};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_links, lock_words, named_holder_evidence};
+use crate::findings::wait_chain::queues::BY_WAIT_EVENT;
+use crate::interval::lock_holders::HolderActivity;
 use crate::interval::mutex_queues::MutexQueue;
 use crate::interval::stuck_servers::StuckCause;
+use crate::sample::waits::OwnerField;
 use crate::units::reaches_threshold;
 
 pub const MUTEX_QUEUE: Rule = Rule {
@@ -20,7 +23,7 @@ pub const MUTEX_QUEUE: Rule = Rule {
               (nanosleep, a poll interval, a back-off), waits for an answer of another host or process, or for a child process, or is stopped. One \
               thread at a time proceeds, CPUs and disks are idle, and neither more CPUs nor a faster disk helps.",
     computed: "Threads in a futex call that shows a held mutex, as a mean over the sub-samples. Where the mutex names its owner \
-               (glibc, priority inheritance), or wake-ups show the holder (Rust, as root), that thread is the holder, and what it does is read with it; threads that wait while it runs do not count. Otherwise: several \
+               (glibc, priority inheritance), or wake-ups show the holder (Rust, as root), or PostgreSQL's wait events say it (WALWrite), that thread is the holder, and what it does is read with it; threads that wait while it runs do not count. Otherwise: several \
                threads at one address; threads that were seen in that queue were also seen asleep for a fixed time, one at a time (0.5 to 1.25 on average, at least two different \
                ones), while at most 0.2 threads of the process ran. That the sleeping thread holds the mutex is inferred from this. Not while \
                a thread of it is on storage (that is idle-but-blocked), nor if connections wait for it (that is stuck-server).",
@@ -67,9 +70,14 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
         Some(named) => named_holder_evidence(context.interval, named),
         None => vec![evidence_text("holder_basis", "inference: threads of the queue sleep one at a time")],
     };
+    let is_stopped = queue.named.as_ref().is_some_and(|named| named.last_activity() == HolderActivity::Stopped);
+    let proceeds = if is_stopped { "none of them proceeds" } else { "one thread at a time proceeds" };
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     let waiting = plural(queue.threads, "thread waits", "threads wait");
-    let waiting = ChainLink::new(format!("{label}: {waiting} for a mutex"), "the futex call of its threads");
+    let of_database = queue.named.as_ref().map(|named| named.field).filter(|field| *field == OwnerField::PostgresLog);
+    let lock = of_database.map_or("a mutex", lock_words);
+    let waits_known_by = of_database.map_or("the futex call of its threads", |_| BY_WAIT_EVENT);
+    let waiting = ChainLink::new(format!("{label}: {waiting} for {lock}"), waits_known_by);
     let holder_links = match &queue.named {
         Some(named) => holder_links(context.interval, named),
         None => {
@@ -83,7 +91,7 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
         threshold: context.thresholds.mutex_queue_threads,
         unit: "threads",
         sentence: format!(
-            "{} of {label} wait for a mutex, whose holder {holder}: one thread at a time proceeds{}",
+            "{} of {label} wait for {lock}, whose holder {holder}: {proceeds}{}",
             plural(queue.threads, "thread", "threads"),
             idle_clause(context, available),
         ),

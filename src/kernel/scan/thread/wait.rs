@@ -28,10 +28,12 @@ impl KnownThread {
     pub fn read_first_wait(&mut self, context: &mut ScanContext, options: ReadOptions, multithreaded: bool) {
         self.read_wait_if_due(context, options, false);
         let of_file_lock = context.file_lock_pids.contains(&options.pid);
-        let wanted = context.files.has_fuse_mounts || of_file_lock || (multithreaded && context.may_read_first_wait());
+        // A process of a database may wait for a lock of that.
+        let may_wait_for_lock = multithreaded || task::is_postgres(&self.comm);
+        let wanted = context.files.has_fuse_mounts || of_file_lock || (may_wait_for_lock && context.may_read_first_wait());
         let may_ask = wanted && !options.kernel_thread && options.may_read_waits;
         let is_kept = |class: Option<WaitClass>| of_file_lock || matches!(class, Some(WaitClass::Disk | WaitClass::Lock));
-        if may_ask && self.read_parked_wait(context, options) && !is_kept(self.wait_class) {
+        if may_ask && self.read_parked_wait(context, options) && !is_kept(self.wait_class) && !self.waits_in_semaphore() {
             self.clear_wait();
         }
     }
@@ -52,6 +54,7 @@ impl KnownThread {
     pub(super) fn clear_wait(&mut self) {
         self.wait = WaitState::default();
         self.futex_wait = None;
+        self.wait_event = None;
         self.has_timeout = false;
         self.wait_class = classify_wait(self.state, &self.wait.wchan, None);
     }
@@ -109,6 +112,7 @@ impl KnownThread {
             || matches!(alone, Some(WaitClass::Futex | WaitClass::Lock | WaitClass::Disk | WaitClass::Other));
         let doubtful = matches!(channel, Err(Absent::Vanished | Absent::NoSuchFile));
         self.has_timeout = false;
+        self.wait_event = None;
         let call = if options.kernel_thread || !(call_tells || doubtful) {
             Err(Absent::NotRead)
         } else {

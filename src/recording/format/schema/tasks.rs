@@ -199,7 +199,7 @@ columns! { Waits: 4 {
     peer_waits,
 } }
 
-columns! { ObservedWait: 12 { id, state, wchan, syscall, has_timeout, is_behind_named_owner } }
+columns! { ObservedWait: 14 { id, state, wchan, syscall, has_timeout, is_behind_named_owner, wait_event } }
 columns! { GroupWait: 6 { group, wait, active, threads, at_shared_address } }
 columns! { ThreadWait: 8 { task, wait, group, seen_count } }
 columns! { IpcWaiter: 6 { task, group, peer } }
@@ -298,6 +298,7 @@ impl Columns for OwnerField {
             OwnerField::KernelSemaphore => 3,
             OwnerField::KernelWriter => 4,
             OwnerField::KernelReader => 5,
+            OwnerField::PostgresLog => 7,
             OwnerField::Waker(WakerChecks { made, confirmed }) => {
                 WAKER | u64::from(made.min(MAX_CHECKS)) << 8 | u64::from(confirmed.min(MAX_CHECKS)) << 32
             }
@@ -314,6 +315,7 @@ impl Columns for OwnerField {
             3 => OwnerField::KernelSemaphore,
             4 => OwnerField::KernelWriter,
             5 => OwnerField::KernelReader,
+            7 => OwnerField::PostgresLog,
             WAKER => OwnerField::Waker(WakerChecks { made: checks(8), confirmed: checks(32) }),
             0 => OwnerField::GlibcMutex,
             // Of a later version: it is not believed.

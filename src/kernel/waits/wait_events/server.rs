@@ -1,0 +1,189 @@
+//! One server of PostgreSQL: where the wait events of its processes are in its shared memory.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::thread::{Builder, JoinHandle};
+
+use rustc_hash::FxHashMap;
+
+use crate::kernel::elf::read_elf;
+use crate::kernel::task::files::TaskFiles;
+use crate::kernel::task::memory::{read_memory, read_words};
+use crate::sample::waits::WaitEvent;
+
+/// The pointer to the event of the process: 0 or into the process's own data before it is in the shared memory
+const VARIABLE: &[u8] = b"my_wait_event_info";
+/// The exported symbols of version 15 and their names have 0.6 MiB.
+const MAX_SECTION_BYTES: u64 = 32 << 20;
+/// The data of the program is within so many bytes of the variable: version 15 has 0.4 MiB, beside large extensions in the heap.
+const MAX_DATA_BYTES: u64 = 16 << 20;
+/// `AT_ENTRY` of /proc/PID/auxv: where the program begins
+const AT_ENTRY: u64 = 9;
+
+/// A process of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Session {
+    pub pid: u32,
+    pub start_ticks: u64,
+}
+
+/// What is known of a server.
+#[derive(Debug, Default)]
+pub struct Server {
+    variable: Variable,
+    /// Where the event of each process is
+    addresses: FxHashMap<Session, u64>,
+    /// Events of processes that were seen to write the log: those numbers differ between versions
+    pub log_events: Vec<WaitEvent>,
+}
+
+/// Where the processes of a server have the pointer: at the same address, since they are forked from the first one.
+#[derive(Debug, Default)]
+enum Variable {
+    #[default]
+    NotLookedUp,
+    /// On a thread of its own: the file of the program may be on a file system that hangs.
+    LookingUp(JoinHandle<Option<Offsets>>),
+    Known(u64),
+    /// An older version, or without permission
+    Unknown,
+}
+
+/// Addresses in the file of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offsets {
+    entry: u64,
+    variable: u64,
+}
+
+impl Server {
+    /// The events of these processes, as far as they could be read; parallel to `sessions`.
+    pub fn read_events<T>(&mut self, sessions: &[(Session, T)], files: &mut TaskFiles) -> Vec<Option<WaitEvent>> {
+        let mut events = vec![None; sessions.len()];
+        let Some(variable) = sessions.first().and_then(|(session, _)| self.variable(*session, files)) else { return events };
+        if self.addresses.len() > sessions.len() * 2 + 64 {
+            self.addresses.clear();
+        }
+        let (mut places, mut addresses) = (Vec::new(), Vec::new());
+        for (place, (session, _)) in sessions.iter().enumerate() {
+            if let Some(address) = self.address(*session, variable) {
+                places.push(place);
+                addresses.push(address);
+            }
+        }
+        // One that ends meanwhile has no memory.
+        let readers = places.iter().filter_map(|&place| sessions.get(place)).take(2);
+        let Some(words) = readers.into_iter().find_map(|(session, _)| read_words(session.pid, &addresses).ok()) else {
+            return events;
+        };
+        for (place, word) in places.into_iter().zip(words) {
+            if let Some(event) = events.get_mut(place) {
+                *event = Some(WaitEvent(word));
+            }
+        }
+        events
+    }
+
+    /// The event of a process whose event was read before.
+    pub fn read_event(&self, session: Session) -> Option<WaitEvent> {
+        let words = read_words(session.pid, &[*self.addresses.get(&session)?]).ok()?;
+        words.first().copied().map(WaitEvent)
+    }
+
+    fn address(&mut self, session: Session, variable: u64) -> Option<u64> {
+        if let Some(&address) = self.addresses.get(&session) {
+            return Some(address);
+        }
+        let address = read_pointer(session.pid, variable).filter(|&address| is_in_shared_memory(address, variable))?;
+        self.addresses.insert(session, address);
+        Some(address)
+    }
+
+    fn variable(&mut self, session: Session, files: &mut TaskFiles) -> Option<u64> {
+        self.variable = match std::mem::take(&mut self.variable) {
+            Variable::NotLookedUp => {
+                let path = PathBuf::from(format!("/proc/{}/exe", session.pid));
+                let thread = Builder::new().name("elf-symbols".into()).spawn(move || find_variable(&File::open(path).ok()?));
+                thread.map_or(Variable::Unknown, Variable::LookingUp)
+            }
+            Variable::LookingUp(thread) if thread.is_finished() => {
+                let offsets = thread.join().ok().flatten();
+                let begin = files.read_once(format_args!("{}/auxv", session.pid)).ok().and_then(parse_entry);
+                let variable = offsets.zip(begin).and_then(|(offsets, begin)| {
+                    // Load address: 0 of a program that is not position-independent
+                    offsets.variable.checked_add(begin.checked_sub(offsets.entry)?)
+                });
+                variable.map_or(Variable::Unknown, Variable::Known)
+            }
+            other => other,
+        };
+        match self.variable {
+            Variable::Known(variable) => Some(variable),
+            _ => None,
+        }
+    }
+}
+
+fn read_pointer(pid: u32, address: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    read_memory(pid, address, &mut bytes).ok()?;
+    Some(u64::from_ne_bytes(bytes))
+}
+
+/// Whether a pointer leads out of the program's own data.
+fn is_in_shared_memory(address: u64, variable: u64) -> bool {
+    address != 0 && address.is_multiple_of(4) && address.abs_diff(variable) > MAX_DATA_BYTES
+}
+
+fn find_variable(file: &File) -> Option<Offsets> {
+    read_elf(file, MAX_SECTION_BYTES, |elf| {
+        let variable = elf.exported_object(VARIABLE, size_of::<u64>() as u64)?;
+        Some(Offsets { entry: elf.entry(), variable })
+    })?
+}
+
+/// Where the program begins, of /proc/PID/auxv: pairs of type and value.
+fn parse_entry(auxv: &[u8]) -> Option<u64> {
+    let (words, _) = auxv.as_chunks::<8>();
+    let (pairs, _) = words.as_chunks::<2>();
+    let entry = pairs.iter().find(|[kind, _]| u64::from_ne_bytes(*kind) == AT_ENTRY)?;
+    Some(u64::from_ne_bytes(entry[1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_a_program_is_in_its_auxiliary_vector() {
+        let auxv: Vec<u8> = [6_u64, 4096, 9, 0x5555_0040, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        assert_eq!(parse_entry(&auxv), Some(0x5555_0040));
+        assert_eq!(parse_entry(&auxv[..24]), None, "cut off");
+        assert_eq!(parse_entry(&[]), None);
+    }
+
+    #[test]
+    fn a_pointer_into_the_data_of_the_program_is_not_into_shared_memory() {
+        let variable = 0x5621_fb87_5ec8;
+        assert!(is_in_shared_memory(0x7faf_8a91_ece0, variable));
+        assert!(!is_in_shared_memory(variable + 8, variable), "local_my_wait_event_info");
+        assert!(!is_in_shared_memory(0, variable));
+        assert!(!is_in_shared_memory(0x7faf_8a91_ece1, variable));
+    }
+
+    #[test]
+    fn a_program_without_that_variable_has_no_wait_events() {
+        assert_eq!(find_variable(&File::open("/proc/self/exe").unwrap()), None);
+        assert_eq!(find_variable(&File::open("Cargo.toml").unwrap()), None);
+    }
+
+    #[test]
+    fn the_variable_of_postgresql_is_found() {
+        let Ok(file) = File::open("/usr/lib/postgresql/15/bin/postgres") else {
+            println!("skipped: PostgreSQL 15 is not installed");
+            return;
+        };
+        let found = find_variable(&file).unwrap();
+        assert!(found.entry > 0 && found.variable > found.entry, "{found:x?}");
+    }
+}
