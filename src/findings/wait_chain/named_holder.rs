@@ -36,9 +36,9 @@ pub fn known_by(field: OwnerField) -> &'static str {
     }
 }
 
-/// The lock in front of which a queue is reported: `a mutex`, `the lock WALWrite of PostgreSQL`
+/// The lock in front of which a queue is reported: `a mutex`, `WALWriteLock`
 pub fn lock_words(field: OwnerField) -> &'static str {
-    if field == OwnerField::PostgresLog { "the lock WALWrite of PostgreSQL" } else { "a mutex" }
+    if field == OwnerField::PostgresLog { "WALWriteLock" } else { "a mutex" }
 }
 
 /// A link for each thread of the chain: the first one is `holder`. Each says how it is known.

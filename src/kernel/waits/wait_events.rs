@@ -20,10 +20,12 @@ use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedWait, OwnerField, Syscall, WaitEvent, WaitEventClass};
 use std::os::unix::ffi::OsStrExt;
 
-/// Servers of which the address of that variable is kept; with more it is looked up anew.
+/// Servers whose events are read: a thread and the table of symbols of a program each
 const MAX_SERVERS: usize = 64;
 /// Processes of one server whose events are read in one sub-sample: those of one system call (IOV_MAX).
 const MAX_SESSIONS: usize = 1024;
+/// Of them those whose system call is read in one sub-sample, to find the holder: many may read files at a time.
+const MAX_CANDIDATES: usize = 4;
 
 /// The wait events of the current sub-sample.
 #[derive(Debug, Default)]
@@ -64,7 +66,10 @@ impl WaitEvents {
             let Some(server) = server_of(scanner, pid) else { continue };
             let sessions: Vec<(Session, bool)> = sessions(scanner, pid).take(MAX_SESSIONS).collect();
             if self.servers.len() >= MAX_SERVERS && !self.servers.contains_key(&server) {
-                self.servers.clear();
+                self.servers.retain(|id, _| server_of(scanner, id.pid) == Some(*id));
+                if self.servers.len() >= MAX_SERVERS {
+                    continue;
+                }
             }
             let known = self.servers.entry(server).or_default();
             let events = known.read_events(&sessions, scanner.files());
@@ -96,12 +101,12 @@ impl WaitEvents {
         let mut waiters: Vec<((u32, u16), Waiters)> = self.waiters.drain().collect();
         waiters.sort_unstable_by_key(|(place, _)| *place);
         for ((server, group), Waiters { pid, count }) in waiters {
+            let Some((_, known)) = self.servers.iter_mut().find(|(id, _)| id.pid == server) else { continue };
             let of_server = self.candidates.iter().filter(|candidate| candidate.server.pid == server);
-            let servers = &mut self.servers;
-            let holder = of_server.into_iter().find_map(|candidate| {
-                let server = servers.get_mut(&candidate.server)?;
-                holder_wait(*candidate, server, group, files, machine)
-            });
+            let mut of_server: Vec<Candidate> = of_server.copied().collect();
+            of_server.sort_by_key(|candidate| !known.log_events.contains(&candidate.event));
+            let mut likely = of_server.into_iter().take(MAX_CANDIDATES);
+            let holder = likely.find_map(|candidate| holder_wait(candidate, known, group, files, machine));
             let Some(holder) = holder else { continue };
             let lock = FutexLock {
                 group,

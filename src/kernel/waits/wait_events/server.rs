@@ -152,7 +152,11 @@ fn parse_entry(auxv: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
+    use crate::kernel::root::Root;
+    use crate::kernel::task::memory::is_readable;
 
     #[test]
     fn the_beginning_of_a_program_is_in_its_auxiliary_vector() {
@@ -169,6 +173,31 @@ mod tests {
         assert!(!is_in_shared_memory(variable + 8, variable), "local_my_wait_event_info");
         assert!(!is_in_shared_memory(0, variable));
         assert!(!is_in_shared_memory(0x7faf_8a91_ece1, variable));
+    }
+
+    #[test]
+    fn events_are_read_where_the_pointers_of_the_processes_lead() {
+        // In the program's data, far from the stack, on which the pointer is.
+        static EVENT: AtomicU32 = AtomicU32::new(0x0100_0008);
+        let pid = std::process::id();
+        if is_readable(pid) != Ok(true) {
+            println!("skipped: this user may not read memory");
+            return;
+        }
+        let pointer = std::ptr::from_ref(&EVENT) as u64;
+        let variable = std::ptr::from_ref(&pointer) as u64;
+        let mut files = TaskFiles::open(&Root::host()).unwrap();
+        let mut server = Server { variable: Variable::Known(variable), ..Server::default() };
+        let (own, ended) = (Session { pid, start_ticks: 1 }, Session { pid: u32::MAX >> 1, start_ticks: 1 });
+        assert_eq!(server.read_events(&[(ended, ()), (own, ())], &mut files), [None, Some(WaitEvent::WAL_WRITE_LOCK)]);
+        EVENT.store(0x0a00_0042, Ordering::Relaxed);
+        assert_eq!(server.read_event(own), Some(WaitEvent(0x0a00_0042)));
+        assert_eq!(server.read_event(ended), None);
+
+        let local = variable;
+        let mut starting = Server { variable: Variable::Known(std::ptr::from_ref(&local) as u64), ..Server::default() };
+        assert_eq!(starting.read_events(&[(own, ())], &mut files), [None], "not in shared memory yet");
+        assert_eq!(Server { variable: Variable::Unknown, ..Server::default() }.read_events(&[(own, ())], &mut files), [None]);
     }
 
     #[test]
