@@ -165,8 +165,9 @@ impl WaitCounter {
         self.lock_wakers.read_holders(files, now_ns, |lock, holder| {
             lock_owners.record(lock, BlockedWait { last_sub_sample: number, blocked_since_ns: now_ns, ..holder });
         });
-        self.wait_events.find_holders(files, machine, |lock, holder| {
-            lock_owners.record(lock, BlockedWait { last_sub_sample: number, blocked_since_ns: now_ns, ..holder });
+        self.wait_events.find_holders(files, machine, |lock, is_read, holder| {
+            let holder = holder.map(|holder| BlockedWait { last_sub_sample: number, blocked_since_ns: now_ns, ..holder });
+            lock_owners.record_reading(lock, is_read, holder);
         });
         self.kernel_lock_owners.read_owners(files, (number, last.boottime_ns));
     }

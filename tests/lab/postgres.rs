@@ -116,7 +116,7 @@ fn sessions_behind_a_flush_of_the_log_wait_for_walwrite() {
         let sentences = said.sentences();
         let is_said =
             |sentence: &String| sentence.contains("threads wait for a lock (WALWrite, by PostgreSQL's wait event) behind");
-        match readings.len() >= 30 && right as f64 >= readings.len() as f64 * MIN_RIGHT && sentences.iter().any(is_said) {
+        match readings.len() >= 15 && right as f64 >= readings.len() as f64 * MIN_RIGHT && sentences.iter().any(is_said) {
             true => Ok(()),
             false => Err(format!("right in {right} of {} readings: {sentences:?}", readings.len())),
         }

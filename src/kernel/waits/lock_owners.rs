@@ -195,6 +195,17 @@ impl LockOwners {
         self.count(None, lock, owner);
     }
 
+    /// Counts a sub-sample in which threads waited for a lock whose owner is read otherwise, and only in some of them.
+    pub fn record_reading(&mut self, lock: FutexLock, is_read: bool, owner: Option<BlockedWait>) {
+        let place = LockPlace::new(lock.group, lock.pid, lock.address, lock.is_shared);
+        let readings = self.readings.entry(place).or_default();
+        readings.sub_samples += 1;
+        readings.read += u32::from(is_read);
+        if let Some(owner) = owner {
+            self.count(Some(place), lock, owner);
+        }
+    }
+
     fn count(&mut self, place: Option<LockPlace>, lock: FutexLock, owner: BlockedWait) {
         let same = self.rows.iter_mut().find(|(of, row)| {
             (*of, row.group, row.futex_address) == (place, lock.group, lock.address) && is_same_wait(&row.owner, &owner)

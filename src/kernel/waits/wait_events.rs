@@ -26,6 +26,8 @@ const MAX_SERVERS: usize = 64;
 const MAX_SESSIONS: usize = 1024;
 /// Of them those whose system call is read in one sub-sample, to find the holder: many may read files at a time.
 const MAX_CANDIDATES: usize = 4;
+/// The holder is read in one of so many sub-samples in which processes wait for the lock: it takes four files.
+const HOLDER_PERIOD: u32 = 3;
 
 /// The wait events of the current sub-sample.
 #[derive(Debug, Default)]
@@ -36,6 +38,8 @@ pub struct WaitEvents {
     candidates: Vec<Candidate>,
     /// Processes that wait for WALWriteLock, by server and group
     waiters: FxHashMap<(u32, u16), Waiters>,
+    /// Sub-samples in which a process waited for that lock
+    sub_samples: u32,
 }
 
 /// A process whose wait event is one of input and output.
@@ -96,18 +100,26 @@ impl WaitEvents {
         self.waiters.entry((server, group)).or_insert(Waiters { pid, count: 0 }).count += 1;
     }
 
-    /// Ends the sub-sample: calls `found` with the lock for which processes of each group wait, and the process that holds it.
-    pub fn find_holders(&mut self, files: &mut TaskFiles, machine: &[u8], mut found: impl FnMut(FutexLock, BlockedWait)) {
+    /// Ends the sub-sample: calls `found` with the lock for which processes of each group wait, whether its holder was read in this
+    /// sub-sample, and the holder.
+    pub fn find_holders(
+        &mut self,
+        files: &mut TaskFiles,
+        machine: &[u8],
+        mut found: impl FnMut(FutexLock, bool, Option<BlockedWait>),
+    ) {
         let mut waiters: Vec<((u32, u16), Waiters)> = self.waiters.drain().collect();
         waiters.sort_unstable_by_key(|(place, _)| *place);
+        let is_read = self.sub_samples.is_multiple_of(HOLDER_PERIOD);
+        self.sub_samples = self.sub_samples.wrapping_add(u32::from(!waiters.is_empty()));
         for ((server, group), Waiters { pid, count }) in waiters {
             let Some((_, known)) = self.servers.iter_mut().find(|(id, _)| id.pid == server) else { continue };
             let of_server = self.candidates.iter().filter(|candidate| candidate.server.pid == server);
             let mut of_server: Vec<Candidate> = of_server.copied().collect();
             of_server.sort_by_key(|candidate| !known.log_events.contains(&candidate.event));
             let mut likely = of_server.into_iter().take(MAX_CANDIDATES);
-            let holder = likely.find_map(|candidate| holder_wait(candidate, known, group, files, machine));
-            let Some(holder) = holder else { continue };
+            let holder =
+                if is_read { likely.find_map(|candidate| holder_wait(candidate, known, group, files, machine)) } else { None };
             let lock = FutexLock {
                 group,
                 pid,
@@ -117,7 +129,7 @@ impl WaitEvents {
                 waiters: count,
                 timed_waiters: 0,
             };
-            found(lock, holder);
+            found(lock, is_read, holder);
         }
     }
 }
