@@ -104,7 +104,7 @@ fn sessions_behind_a_flush_of_the_log_wait_for_walwrite() {
     let state = tempfile::tempdir().expect("a folder");
     agree("holder of WALWriteLock", || {
         let watch = LogWatch::start();
-        let said = stalltop_check("postgres-walwrite", state.path(), 8, "1s");
+        let said = stalltop_check("postgres-walwrite", state.path(), 20, "1s");
         let held = watch.end();
         let samples = samples(said.recording());
         let all = samples.iter().flat_map(|sample| sample.waits.lock_owners.iter().map(move |row| (sample, row)));
