@@ -21,6 +21,9 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 /// The count is a number in the file.
 pub const MAX_HEADERS: usize = 4096;
 
+/// The name of a thread that looks up a symbol of a program. If it panics, the symbol is not known.
+pub const SYMBOLS_THREAD: &str = "elf-symbols";
+
 /// An open file whose headers are read.
 pub struct ElfReader<'a> {
     data: &'a ReadCache<&'a File>,

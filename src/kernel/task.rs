@@ -97,9 +97,9 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat<'_>> {
     })
 }
 
-/// Whether a process or thread with this name is one of PostgreSQL's.
+/// Whether a process or thread with this name is one of PostgreSQL's. The units of RHEL and Fedora start it as `postmaster`.
 pub fn is_postgres(comm: &Name) -> bool {
-    comm.as_bytes() == b"postgres"
+    matches!(comm.as_bytes(), b"postgres" | b"postmaster")
 }
 
 /// Parses the three numbers of schedstat.

@@ -192,6 +192,7 @@ impl WaitCounter {
         let (queues, waiters) = self.wait_queues.finish_interval();
         waits.wait_queues = queues;
         waits.lock_owners = self.lock_owners.finish_interval();
+        self.wait_events.finish_interval();
         (waits.kernel_lock_owners, waits.kernel_lock_readings) =
             self.kernel_lock_owners.finish_interval(&mut waits.lock_owners);
         waits.observed = self.observed.finish_interval();

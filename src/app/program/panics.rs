@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::exit::{Exit, Failure};
 use super::stdio;
 use crate::app::terminal;
+use crate::kernel::elf::SYMBOLS_THREAD;
 use crate::kernel::stacks::USER_STACK_THREAD;
 
 /// Whether a thread has panicked.
@@ -15,8 +16,8 @@ static PANICKED: AtomicBool = AtomicBool::new(false);
 /// hook is the last that the thread does.
 pub fn install_hook() {
     panic::set_hook(Box::new(|info| {
-        // It parses files of other programs, and goes on without the stack of that one.
-        if std::thread::current().name() == Some(USER_STACK_THREAD) {
+        // They parse files of other programs, and go on without what is in that one.
+        if [USER_STACK_THREAD, SYMBOLS_THREAD].map(Some).contains(&std::thread::current().name()) {
             if cfg!(panic = "abort") {
                 // The sampler gives up a thread that does not answer.
                 park_for_ever();

@@ -26,7 +26,7 @@ pub fn known_by(field: OwnerField) -> &'static str {
         OwnerField::GlibcMutex => "the owner field of the mutex (glibc)",
         OwnerField::FutexWord => "the futex word, which names the owner",
         OwnerField::Waker(_) => "the wake-ups: a thread that is woken there takes the lock, and wakes the next one (eBPF)",
-        OwnerField::PostgresLog => "PostgreSQL's own wait event: it writes the log (WAL), by its system call and its file",
+        OwnerField::PostgresLog => "PostgreSQL's own wait event: it writes the log (WAL)",
         OwnerField::KernelMutex => "the owner field of the kernel's mutex",
         OwnerField::KernelSemaphore => "the field of the kernel's semaphore that names its last holder",
         OwnerField::KernelWriter => "the owner field of the kernel's rw-semaphore",

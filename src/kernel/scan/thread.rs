@@ -10,6 +10,7 @@ use super::context::ScanContext;
 use crate::kernel::task::files::{TaskDescriptors, ThreadFile, is_task_gone};
 use crate::kernel::task::{self, Stat};
 use crate::sample::task::{Schedstat, Scheduling, TaskState, Thread, WaitState};
+use crate::sample::waits::syscall::is_shared_operation;
 use crate::sample::waits::{ACTIVE_NS, FutexWait, Syscall, WaitClass, WaitEvent};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::{Counter, delta};
@@ -231,13 +232,13 @@ impl KnownThread {
         self.is_behind_named_owner && matches!(self.futex_wait, Some(FutexWait::LikelyMutex { .. }))
     }
 
-    /// Whether it is one of PostgreSQL that waits for a semaphore, as for a light-weight lock: an idle one waits for its client, in an event
-    /// loop.
+    /// Whether it is one of PostgreSQL that waits for a semaphore that processes share, as for a light-weight lock: an idle one waits for its
+    /// client, in an event loop.
     pub fn waits_in_semaphore(&self) -> bool {
         self.state == TaskState::Sleeping
             && self.wait_class == Some(WaitClass::Futex)
             && !self.has_timeout
-            && self.futex_wait.is_some()
+            && self.wait.syscall().is_ok_and(|call| is_shared_operation(call.arguments[1]))
             && task::is_postgres(&self.comm)
     }
 

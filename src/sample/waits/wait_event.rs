@@ -68,7 +68,7 @@ mod tests {
     fn only_locks_have_names_and_only_those_with_the_same_number_in_all_versions() {
         assert_eq!(WaitEvent::WAL_WRITE_LOCK.lock_name(), Some("WALWrite"));
         assert_eq!(WaitEvent(0x0100_0004).lock_name(), Some("ProcArray"));
-        // A tranche: WALInsert in version 15, another one in 17.
+        // A tranche: ReplicationOriginState in version 15, another one in 17.
         assert_eq!(
             (WaitEvent(0x0100_0039).class(), WaitEvent(0x0100_0039).lock_name()),
             (WaitEventClass::LightweightLock, None)

@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use rustc_hash::FxHashMap;
 
-use crate::kernel::elf::read_elf;
+use super::log_events::LogEvents;
+use crate::kernel::elf::{SYMBOLS_THREAD, read_elf};
 use crate::kernel::task::files::TaskFiles;
 use crate::kernel::task::memory::{read_memory, read_words};
 use crate::sample::waits::WaitEvent;
@@ -14,7 +16,11 @@ use crate::sample::waits::WaitEvent;
 /// The pointer to the event of the process: 0 or into the process's own data before it is in the shared memory
 const VARIABLE: &[u8] = b"my_wait_event_info";
 /// The exported symbols of version 15 and their names have 0.6 MiB.
-const MAX_SECTION_BYTES: u64 = 32 << 20;
+const MAX_SECTION_BYTES: u64 = 4 << 20;
+/// Programs that are looked up at a time: each takes so much memory, and its file may be on a file system that hangs.
+const MAX_LOOK_UPS: usize = 4;
+/// Processes whose addresses are kept; with more they are read anew.
+const MAX_ADDRESSES: usize = 4096;
 /// The data of the program is within so many bytes of the variable: version 15 has 0.4 MiB, beside large extensions in the heap.
 const MAX_DATA_BYTES: u64 = 16 << 20;
 /// `AT_ENTRY` of /proc/PID/auxv: where the program begins
@@ -33,17 +39,19 @@ pub struct Server {
     variable: Variable,
     /// Where the event of each process is
     addresses: FxHashMap<Session, u64>,
-    /// Events of processes that were seen to write the log: those numbers differ between versions
-    pub log_events: Vec<WaitEvent>,
+    pub log_events: LogEvents,
 }
+
+/// Programs that are looked up at the moment.
+static LOOK_UPS: AtomicUsize = AtomicUsize::new(0);
 
 /// Where the processes of a server have the pointer: at the same address, since they are forked from the first one.
 #[derive(Debug, Default)]
 enum Variable {
     #[default]
     NotLookedUp,
-    /// On a thread of its own: the file of the program may be on a file system that hangs.
-    LookingUp(JoinHandle<Option<Offsets>>),
+    /// On a thread of its own
+    LookingUp(JoinHandle<Option<u64>>),
     Known(u64),
     /// An older version, or without permission
     Unknown,
@@ -57,11 +65,17 @@ pub struct Offsets {
 }
 
 impl Server {
-    /// The events of these processes, as far as they could be read; parallel to `sessions`.
-    pub fn read_events<T>(&mut self, sessions: &[(Session, T)], files: &mut TaskFiles) -> Vec<Option<WaitEvent>> {
+    /// The events of these processes, as far as they could be read; parallel to `sessions`, each with whether it sleeps. `first_pid`: the
+    /// server's first process (postmaster), from which they are forked.
+    pub fn read_events(
+        &mut self,
+        first_pid: u32,
+        sessions: &[(Session, bool)],
+        files: &mut TaskFiles,
+    ) -> Vec<Option<WaitEvent>> {
         let mut events = vec![None; sessions.len()];
-        let Some(variable) = sessions.first().and_then(|(session, _)| self.variable(*session, files)) else { return events };
-        if self.addresses.len() > sessions.len() * 2 + 64 {
+        let Some(variable) = self.variable(first_pid, files) else { return events };
+        if self.addresses.len() > MAX_ADDRESSES {
             self.addresses.clear();
         }
         let (mut places, mut addresses) = (Vec::new(), Vec::new());
@@ -71,11 +85,11 @@ impl Server {
                 addresses.push(address);
             }
         }
-        // One that ends meanwhile has no memory.
-        let readers = places.iter().filter_map(|&place| sessions.get(place)).take(2);
-        let Some(words) = readers.into_iter().find_map(|(session, _)| read_words(session.pid, &addresses).ok()) else {
-            return events;
-        };
+        // One that ends meanwhile has no memory: rather those that sleep.
+        let mut readers: Vec<(Session, bool)> = places.iter().filter_map(|&place| sessions.get(place)).copied().collect();
+        readers.sort_by_key(|(_, sleeps)| !sleeps);
+        let words = readers.iter().take(2).find_map(|(session, _)| read_words(session.pid, &addresses).ok());
+        let Some(words) = words else { return events };
         for (place, word) in places.into_iter().zip(words) {
             if let Some(event) = events.get_mut(place) {
                 *event = Some(WaitEvent(word));
@@ -84,10 +98,13 @@ impl Server {
         events
     }
 
-    /// The event of a process whose event was read before.
+    /// The event of a process whose event was read before. `None` if its pointer leads elsewhere now: it ends.
     pub fn read_event(&self, session: Session) -> Option<WaitEvent> {
-        let words = read_words(session.pid, &[*self.addresses.get(&session)?]).ok()?;
-        words.first().copied().map(WaitEvent)
+        let Variable::Known(variable) = self.variable else { return None };
+        let address = *self.addresses.get(&session)?;
+        let words = read_words(session.pid, &[address]).ok()?;
+        let is_current = read_pointer(session.pid, variable) == Some(address);
+        words.first().copied().filter(|_| is_current).map(WaitEvent)
     }
 
     fn address(&mut self, session: Session, variable: u64) -> Option<u64> {
@@ -99,27 +116,42 @@ impl Server {
         Some(address)
     }
 
-    fn variable(&mut self, session: Session, files: &mut TaskFiles) -> Option<u64> {
+    fn variable(&mut self, first_pid: u32, files: &mut TaskFiles) -> Option<u64> {
         self.variable = match std::mem::take(&mut self.variable) {
-            Variable::NotLookedUp => {
-                let path = PathBuf::from(format!("/proc/{}/exe", session.pid));
-                let thread = Builder::new().name("elf-symbols".into()).spawn(move || find_variable(&File::open(path).ok()?));
-                thread.map_or(Variable::Unknown, Variable::LookingUp)
+            Variable::NotLookedUp if LOOK_UPS.load(Ordering::Relaxed) < MAX_LOOK_UPS => {
+                match files.read_once(format_args!("{first_pid}/auxv")).ok().and_then(parse_entry) {
+                    Some(begin) => look_up(PathBuf::from(format!("/proc/{first_pid}/exe")), begin),
+                    None => Variable::Unknown,
+                }
             }
             Variable::LookingUp(thread) if thread.is_finished() => {
-                let offsets = thread.join().ok().flatten();
-                let begin = files.read_once(format_args!("{}/auxv", session.pid)).ok().and_then(parse_entry);
-                let variable = offsets.zip(begin).and_then(|(offsets, begin)| {
-                    // Load address: 0 of a program that is not position-independent
-                    offsets.variable.checked_add(begin.checked_sub(offsets.entry)?)
-                });
-                variable.map_or(Variable::Unknown, Variable::Known)
+                thread.join().ok().flatten().map_or(Variable::Unknown, Variable::Known)
             }
             other => other,
         };
         match self.variable {
             Variable::Known(variable) => Some(variable),
             _ => None,
+        }
+    }
+}
+
+/// Begins to look up the variable in the file of a program. `begin`: where the program begins in memory.
+fn look_up(path: PathBuf, begin: u64) -> Variable {
+    LOOK_UPS.fetch_add(1, Ordering::Relaxed);
+    let find = move || {
+        let offsets = File::open(path).ok().and_then(|file| find_variable(&file));
+        LOOK_UPS.fetch_sub(1, Ordering::Relaxed);
+        let offsets = offsets?;
+        // Load address: 0 of a program that is not position-independent
+        offsets.variable.checked_add(begin.checked_sub(offsets.entry)?)
+    };
+    match Builder::new().name(SYMBOLS_THREAD.to_owned()).spawn(find) {
+        Ok(thread) => Variable::LookingUp(thread),
+        // Without a thread it is tried again.
+        Err(_) => {
+            LOOK_UPS.fetch_sub(1, Ordering::Relaxed);
+            Variable::NotLookedUp
         }
     }
 }
@@ -189,15 +221,20 @@ mod tests {
         let mut files = TaskFiles::open(&Root::host()).unwrap();
         let mut server = Server { variable: Variable::Known(variable), ..Server::default() };
         let (own, ended) = (Session { pid, start_ticks: 1 }, Session { pid: u32::MAX >> 1, start_ticks: 1 });
-        assert_eq!(server.read_events(&[(ended, ()), (own, ())], &mut files), [None, Some(WaitEvent::WAL_WRITE_LOCK)]);
+        let sessions = [(ended, true), (own, false)];
+        assert_eq!(server.read_events(pid, &sessions, &mut files), [None, Some(WaitEvent::WAL_WRITE_LOCK)]);
+        // As one that ended after its address was read: the next one reads for both.
+        server.addresses.insert(ended, std::ptr::from_ref(&EVENT) as u64);
+        assert_eq!(server.read_events(pid, &sessions, &mut files), [Some(WaitEvent::WAL_WRITE_LOCK); 2]);
         EVENT.store(0x0a00_0042, Ordering::Relaxed);
         assert_eq!(server.read_event(own), Some(WaitEvent(0x0a00_0042)));
         assert_eq!(server.read_event(ended), None);
 
         let local = variable;
         let mut starting = Server { variable: Variable::Known(std::ptr::from_ref(&local) as u64), ..Server::default() };
-        assert_eq!(starting.read_events(&[(own, ())], &mut files), [None], "not in shared memory yet");
-        assert_eq!(Server { variable: Variable::Unknown, ..Server::default() }.read_events(&[(own, ())], &mut files), [None]);
+        assert_eq!(starting.read_events(pid, &[(own, true)], &mut files), [None], "not in shared memory yet");
+        let mut older = Server { variable: Variable::Unknown, ..Server::default() };
+        assert_eq!(older.read_events(pid, &[(own, true)], &mut files), [None]);
     }
 
     #[test]
