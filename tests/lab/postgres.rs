@@ -45,6 +45,17 @@ fn is_in_fdatasync(pid: u32) -> bool {
     read(&format!("/proc/{pid}/syscall")).starts_with(FDATASYNC)
 }
 
+/// Whether its system call writes a file of the log, or brings it to the device.
+fn writes_log(pid: u32) -> bool {
+    let call = read(&format!("/proc/{pid}/syscall"));
+    let descriptor =
+        call.split_whitespace().nth(1).and_then(|word| u32::from_str_radix(word.trim_start_matches("0x"), 16).ok());
+    let is_of_log = |descriptor| {
+        std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).is_ok_and(|file| file.to_string_lossy().contains("/pg_wal/"))
+    };
+    [FDATASYNC, PWRITE].iter().any(|number| call.starts_with(number)) && descriptor.is_some_and(is_of_log)
+}
+
 /// Which process wrote or flushed the log at which time.
 struct LogWatch {
     ends: Arc<AtomicBool>,
@@ -64,8 +75,7 @@ impl LogWatch {
             while !stop.load(Ordering::Relaxed) {
                 let now = now_ns();
                 for (&pid, since) in pids.iter().zip(&mut there) {
-                    let call = read(&format!("/proc/{pid}/syscall"));
-                    match ([FDATASYNC, PWRITE].iter().any(|number| call.starts_with(number)), *since) {
+                    match (writes_log(pid), *since) {
                         (true, None) => *since = Some(last),
                         (false, Some(begin)) => {
                             held.push(format!("{begin} {} {pid}", now_ns()));
