@@ -110,6 +110,8 @@ pub fn lock_basis(group: &BlockedGroup) -> String {
     };
     match (call, guessed) {
         (true, false) => by_call,
+        // As many as the sentence says, rounded
+        (true, true) if count(group.lock_contended) == count(group.lock_contended + group.lock_inferred) => by_call,
         (true, true) => format!("{} {by_call}, the others by inference", count(group.lock_contended)),
         _ => match group.wait_queues.iter().find(|queue| is_counted_as_blocked(group, queue)).and_then(database_lock) {
             Some(name) => format!("{name}, by PostgreSQL's wait event; its holder by inference"),
