@@ -169,15 +169,21 @@ const ROOMY_WIDTH: u16 = 78;
 
 /// The headline with as many clauses as fit into these lines, and how many findings follow from it.
 fn wrapped_headline(evaluation: &Evaluation, finding: &Finding, following: &str, cells: usize, lines: usize) -> Vec<String> {
+    longest_wrapped(|room| current_headline(evaluation, finding, room), following, cells, lines)
+}
+
+/// The longest words, of those for a number of characters, that fit into these lines. Words may be longer than their number of characters,
+/// and fewer characters may have longer words.
+fn longest_wrapped(words_for: impl Fn(usize) -> String, following: &str, cells: usize, lines: usize) -> Vec<String> {
     let mut room = cells.saturating_mul(lines.min(MAX_WRAPPED_LINES)).saturating_sub(following.chars().count());
     loop {
-        let words = current_headline(evaluation, finding, room);
+        let words = words_for(room);
         let wrapped = wrap_safe(words.clone() + following, cells, usize::MAX);
         if wrapped.len() <= lines {
             return wrapped;
         }
-        let shorter = words.chars().count() - 1;
-        if current_headline(evaluation, finding, shorter) == words {
+        let shorter = words.chars().count().min(room).saturating_sub(1);
+        if shorter == room || words_for(shorter) == words {
             // The first clause alone: it may need the room of the rest.
             return wrap_safe(words, cells, lines);
         }
@@ -271,4 +277,35 @@ pub fn hidden_tasks_note(state: &State) -> Option<SafeText> {
         1 => "the waits of 1 task of another user are hidden (-): needs root".into(),
         tasks => safe!("the waits of {tasks} tasks of other users are hidden (-): needs root"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn words_that_become_longer_in_less_room_end_the_search() {
+        let calls = Cell::new(0);
+        // As a sentence whose first clause is left out where there is little room for it.
+        let words_for = |room: usize| {
+            calls.set(calls.get() + 1);
+            assert!(calls.get() < 1000, "the search has no end");
+            if room >= 30 {
+                "a clause of 30 characters here".to_owned()
+            } else {
+                "another clause that is longer than it".to_owned()
+            }
+        };
+        for cells in 1..40 {
+            for lines in 1..4 {
+                calls.set(0);
+                let wrapped = longest_wrapped(words_for, " +2", cells, lines);
+                assert!(wrapped.len() <= lines, "{cells} cells, {lines} lines: {wrapped:?}");
+            }
+        }
+        calls.set(0);
+        assert_eq!(longest_wrapped(words_for, "", 30, 1), ["a clause of 30 characters here"]);
+    }
 }
