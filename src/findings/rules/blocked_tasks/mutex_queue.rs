@@ -10,6 +10,7 @@ use crate::findings::wait_chain::holder::describe_process_group;
 use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_links, lock_words, named_holder_evidence};
 use crate::findings::wait_chain::queues::BY_WAIT_EVENT;
+use crate::interval::lock_holders::HolderActivity;
 use crate::interval::mutex_queues::MutexQueue;
 use crate::interval::stuck_servers::StuckCause;
 use crate::sample::task::TaskState;
@@ -71,7 +72,9 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
         None => vec![evidence_text("holder_basis", "inference: threads of the queue sleep one at a time")],
     };
     // One that is traced runs between its stops.
-    let is_stopped = queue.named.as_ref().is_some_and(|named| named.last_thread().wait.state == TaskState::Stopped);
+    let is_stopped = queue.named.as_ref().is_some_and(|named| {
+        named.last_activity() == HolderActivity::Stopped && named.last_thread().wait.state != TaskState::Traced
+    });
     let proceeds = if is_stopped { "none of them proceeds" } else { "one thread at a time proceeds" };
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     let waiting = plural(queue.threads, "thread waits", "threads wait");
