@@ -148,6 +148,7 @@ mod tests {
             owner: BlockedWait { seen_count, ..holder },
             kernel_lock: None,
             timed_waiters: 0,
+            awaited_monitor: None,
         }
     }
 

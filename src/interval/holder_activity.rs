@@ -17,6 +17,8 @@ pub enum HolderActivity {
     Uninterruptible,
     /// Asleep for a fixed time
     Timer,
+    /// Asleep in a futex with a timeout, with a Java monitor owned: Thread.sleep, or a wait for another thread
+    TimedWait,
     /// Asleep until this host answers its request
     RemoteHost(SocketAddr),
     /// Asleep until a process of this host answers, over a pipe or a Unix socket: the next one of the chain

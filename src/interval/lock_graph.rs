@@ -9,7 +9,7 @@ use super::blocked_threads::BlockedThread;
 use super::holder_activity::HolderActivity;
 use super::owner_peers::{Peer, asked_hosts, may_await_answer, owner_peers};
 use crate::ids::TaskId;
-use crate::sample::waits::{KernelLockOwner, LockOwner, OwnerField, Syscall, Waits, WakerChecks};
+use crate::sample::waits::{KernelLockOwner, LockOwner, OwnerField, Syscall, WaitClass, Waits, WakerChecks};
 use crate::sample::{Host, Sample};
 use crate::units::reaches_threshold;
 
@@ -47,10 +47,13 @@ pub struct Owner {
 impl Owner {
     fn of_futex(host: &Host, waits: &Waits, awaited: &Awaited, row: &LockOwner) -> Owner {
         let machine = host.machine.as_bytes();
-        let thread = BlockedThread::new(machine, &row.owner);
+        let mut thread = BlockedThread::new(machine, &row.owner);
+        // HotSpot lets one of the threads behind a monitor wait again and again, with a timeout.
+        thread.wait.has_timeout &= row.awaited_monitor.is_none();
         let call = row.owner.syscall.and_then(|call| Syscall::from_number(machine, call));
         let lock_call = call.filter(|call| call.is_contended_futex() || call.is_likely_mutex());
-        let wanted = lock_call.and_then(|call| Some(futex_lock(row, call.futex_wait()?.address(), call.is_shared_futex())));
+        let monitor = row.awaited_monitor.map(|monitor| futex_lock(row, monitor, false));
+        let by_call = lock_call.and_then(|call| Some(futex_lock(row, call.futex_wait()?.address(), call.is_shared_futex())));
         let sub_samples = waits.sub_samples.len().max(1) as f64;
         Owner {
             lock: futex_lock(row, row.futex_address, row.is_shared),
@@ -58,11 +61,18 @@ impl Owner {
             group: row.group,
             waiters: f64::from(row.waiters) / sub_samples,
             seen_share: f64::from(row.owner.seen_count) / sub_samples,
-            activity: awaited.owner_activity(&thread, call),
-            has_timeout: thread.wait.has_timeout && wanted.is_some(),
+            activity: match row.field {
+                OwnerField::JavaMonitor if monitor.is_some() => HolderActivity::Lock,
+                // Thread.sleep is no system call of its own.
+                OwnerField::JavaMonitor if thread.wait.has_timeout && thread.class == WaitClass::Futex => {
+                    HolderActivity::TimedWait
+                }
+                _ => awaited.owner_activity(&thread, call),
+            },
+            has_timeout: thread.wait.has_timeout && by_call.is_some(),
             untimed_waiters: f64::from(row.waiters.saturating_sub(row.timed_waiters)) / sub_samples,
             thread,
-            wanted: wanted.or(row.kernel_lock.map(LockId::Kernel)),
+            wanted: monitor.or(by_call).or(row.kernel_lock.map(LockId::Kernel)),
         }
     }
 

@@ -85,6 +85,7 @@ pub fn mutex_queues(newer: &Sample, counts: &WaitCounts, lock_holders: &[LockHol
 fn is_off_cpu(activity: HolderActivity) -> bool {
     match activity {
         HolderActivity::Timer
+        | HolderActivity::TimedWait
         | HolderActivity::RemoteHost(_)
         | HolderActivity::LocalProcess
         | HolderActivity::Child

@@ -192,6 +192,7 @@ impl Sightings {
                     | FutexWait::OwnerWord { .. }
                     | FutexWait::PiLock { .. }
                     | FutexWait::LightweightLock { .. }
+                    | FutexWait::JavaMonitor { .. }
             )
         );
         let count = match (wait.class, is_contended) {

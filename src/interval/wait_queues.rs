@@ -21,6 +21,8 @@ pub enum WaitQueueKind {
     Mutex,
     /// WALWriteLock of PostgreSQL, as its processes say themselves
     DatabaseLock,
+    /// Java monitors, as the virtual machine says itself
+    JavaMonitor,
     /// Another futex or semop: a condition variable, a semaphore, a read-write lock; may also be idle
     Futex,
     /// flock, fcntl
@@ -39,7 +41,7 @@ pub struct WaitQueueSpan {
     pub kind: WaitQueueKind,
     /// Mean number of threads in it
     pub threads: f64,
-    /// Share of them at one futex address; of locks of a database those for one lock
+    /// Share of them at one futex address, or behind one Java monitor; of locks of a database those for one lock
     pub one_address_share: f64,
     /// The lock of a database that most of them wait for
     pub lock_name: Option<&'static str>,
@@ -59,6 +61,9 @@ impl WaitQueueKind {
             (TaskState::Blocked | TaskState::Sleeping, WaitClass::Lock, Some(FutexWait::ContendedMutex { .. })) => {
                 let may_be_lock = row.active && !wait.has_timeout;
                 [Some((WaitQueueKind::Mutex, row.at_shared_address)), may_be_lock.then_some((WaitQueueKind::Futex, alone))]
+            }
+            (_, WaitClass::Lock, Some(FutexWait::JavaMonitor { .. })) => {
+                [Some((WaitQueueKind::JavaMonitor, row.threads)), None]
             }
             (_, WaitClass::Lock, Some(FutexWait::LightweightLock { .. })) => {
                 [Some((WaitQueueKind::DatabaseLock, row.threads)), None]
@@ -106,7 +111,7 @@ pub fn wait_queues(
             kind,
             threads: mean(count.seen_count),
             one_address_share: match kind {
-                WaitQueueKind::Mutex => one_address_share(waits, counts, group, &count),
+                WaitQueueKind::Mutex | WaitQueueKind::JavaMonitor => one_address_share(waits, counts, group, &count),
                 _ => event_share,
             },
             lock_name,
@@ -235,6 +240,7 @@ mod tests {
             syscall: call.map(|(number, operation, value)| RawSyscall { number, arguments: [0, operation, value] }),
             has_timeout: false,
             is_behind_named_owner: false,
+            is_in_java_monitor: false,
             wait_event: None,
         };
         vec![

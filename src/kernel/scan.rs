@@ -145,6 +145,12 @@ impl TaskScanner {
         &self.processes
     }
 
+    /// The process with this pid, to be annotated.
+    pub fn process_mut(&mut self, pid: u32) -> Option<&mut KnownProcess> {
+        let at = self.processes.binary_search_by_key(&pid, |known| known.pid).ok()?;
+        self.processes.get_mut(at)
+    }
+
     /// The processes that sub-samples read, as they were last read; to be annotated.
     pub fn sub_sampled_mut(&mut self) -> impl Iterator<Item = &mut KnownProcess> {
         let now_ns = self.context.now_ns;

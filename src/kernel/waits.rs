@@ -13,9 +13,11 @@ mod futex_words;
 mod group_waiters;
 mod holder_wait;
 mod ipc_peers;
+mod java_monitors;
 mod kernel_lock_owners;
 mod lock_owners;
 mod lock_wakers;
+mod look_up;
 pub mod namespace_tids;
 mod observed;
 pub mod owner_namespaces;
@@ -36,12 +38,14 @@ use std::path::PathBuf;
 use rustc_hash::FxHashMap;
 
 use self::blocked::ClassifiedWait;
+use self::java_monitors::JavaMonitors;
 use self::kernel_lock_owners::KernelLockOwners;
 use self::lock_owners::LockOwners;
 use self::lock_wakers::LockWakers;
 use self::observed::{GroupWaitCounts, ObservedWaits};
 use self::wait_events::WaitEvents;
 use self::wait_queues::{WaitQueues, Waiter};
+use super::root::Root;
 use super::scan::{KnownProcess, KnownThread, TaskScanner};
 use super::stacks::{MAX_STUCK_THREADS, StuckThread};
 use super::task::files::TaskFiles;
@@ -50,7 +54,7 @@ use crate::sample::Name;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
 use crate::sample::waits::syscall::is_shared_operation;
-use crate::sample::waits::{BlockedWait, FutexWait, SubSample, ThreadWait, WaitClass, WaitEvent, Waits, class};
+use crate::sample::waits::{BlockedWait, SubSample, ThreadWait, WaitClass, WaitEvent, Waits, class};
 use crate::units::Counter;
 
 /// The sub-samples since the last sample.
@@ -74,6 +78,7 @@ pub struct WaitCounter {
     lock_wakers: LockWakers,
     kernel_lock_owners: KernelLockOwners,
     wait_events: WaitEvents,
+    java_monitors: JavaMonitors,
     /// Threads that the last sub-sample saw blocked or behind a lock
     stuck: Vec<StuckThread>,
     /// Number of the interval: `KnownProcess::group` and `KnownThread::wait_record` are valid only in the interval with their number
@@ -121,6 +126,11 @@ impl WaitCounter {
         self.wait_events.read(scanner);
     }
 
+    /// Reads for which Java monitors threads wait, before they are counted.
+    pub fn read_java_monitors(&mut self, root: &Root, scanner: &mut TaskScanner) {
+        self.java_monitors.read(root, scanner);
+    }
+
     /// Counts what the hot threads of these processes were doing when they were last read.
     pub fn record_sub_sample<'a>(
         &mut self,
@@ -145,7 +155,10 @@ impl WaitCounter {
                     if let Some(address) = thread.likely_mutex().filter(|_| !is_shared) {
                         self.lock_wakers.add_waiter(group, (process.pid, thread.tid), address);
                     }
-                    if let Some(futex) = thread.futex_wait.filter(|_| may_read_memory && thread.wait_class.is_some()) {
+                    let in_futex = thread.futex_wait.filter(|_| may_read_memory && thread.wait_class.is_some());
+                    if let (Some(monitor), Some(_)) = (thread.java_monitor, in_futex) {
+                        self.java_monitors.add_waiter(group, process.pid, monitor);
+                    } else if let Some(futex) = in_futex {
                         let call = (is_shared, thread.has_timeout);
                         thread.is_behind_named_owner = self.lock_owners.add_waiter(group, process.pid, futex, call);
                     }
@@ -168,6 +181,10 @@ impl WaitCounter {
         self.wait_events.find_holders(files, machine, |lock, is_read, holder| {
             let holder = holder.map(|holder| BlockedWait { last_sub_sample: number, blocked_since_ns: now_ns, ..holder });
             lock_owners.record_reading(lock, is_read, holder);
+        });
+        self.java_monitors.find_owners(files, |lock, is_read, owner| {
+            let owner = owner.map(|owner| BlockedWait { last_sub_sample: number, blocked_since_ns: now_ns, ..owner });
+            lock_owners.record_reading(lock, is_read, owner);
         });
         self.kernel_lock_owners.read_owners(files, (number, last.boottime_ns));
     }
@@ -193,6 +210,7 @@ impl WaitCounter {
         waits.wait_queues = queues;
         waits.lock_owners = self.lock_owners.finish_interval();
         self.wait_events.finish_interval();
+        self.java_monitors.finish_interval();
         (waits.kernel_lock_owners, waits.kernel_lock_readings) =
             self.kernel_lock_owners.finish_interval(&mut waits.lock_owners);
         waits.observed = self.observed.finish_interval();
@@ -245,7 +263,7 @@ impl WaitCounter {
         let task = TaskId { pid: of.pid, tid: thread.tid, start_ticks };
         let active = thread.is_active(readings.boottime_ns);
         let wait = self.observed.number(thread);
-        self.group_counts.add((group, wait, active), thread.futex_wait.map(FutexWait::address), &mut self.wait_queues);
+        self.group_counts.add((group, wait, active), thread.lock_address(), &mut self.wait_queues);
         let place = match thread.wait_record {
             Some((interval, place)) if interval == self.interval_number => place,
             _ => {
@@ -281,9 +299,10 @@ impl WaitCounter {
         }
         // An idle service waits for completions, too.
         let blocked = is_blocked(thread.state, class) && (class != WaitClass::Aio || readings.in_flight != Some(0));
-        if (blocked || class == WaitClass::Lock) && self.stuck.len() < MAX_STUCK_THREADS {
+        let waits_for_lock = class == WaitClass::Lock || thread.java_monitor.is_some();
+        if (blocked || waits_for_lock) && self.stuck.len() < MAX_STUCK_THREADS {
             let timeslices = thread.schedstat.map(|schedstat| schedstat.timeslices.0);
-            self.stuck.push(StuckThread { task, waits_for_lock: class == WaitClass::Lock, timeslices });
+            self.stuck.push(StuckThread { task, waits_for_lock, timeslices });
         }
         if !blocked {
             return;

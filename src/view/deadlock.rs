@@ -11,7 +11,7 @@
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::theme::StyleRole;
-use crate::findings::{Evaluation, Finding, Kind, Subject, lock_known_by, thread_name};
+use crate::findings::{Evaluation, Finding, Kind, Subject, lock_known_by, lock_noun, thread_name};
 use crate::interval::Interval;
 use crate::interval::deadlocks::Deadlock;
 use crate::safe;
@@ -58,7 +58,7 @@ fn cycle(deadlock: &Deadlock, width: usize) -> Vec<SafeLine> {
         if at > 0 && names.len() <= MAX_ROOMY_THREADS {
             lines.push(SafeLine::new(" │      ▼", StyleRole::Blocked));
         }
-        let lock = if field.is_of_kernel() { "lock inside the kernel" } else { "mutex" };
+        let lock = lock_noun(field);
         let mut line = SafeLine::new(if at == 0 { " ┌─▶ " } else { " │   " }, StyleRole::Blocked);
         line.push(safe!("{waits}{}", SafeText::blanks(cells - waits.width())), StyleRole::Bold);
         line.push(

@@ -23,6 +23,11 @@ impl HeldTruth {
         HeldTruth(lines.map(held).collect())
     }
 
+    /// The end of the last time that is known.
+    pub fn last_end(&self) -> i128 {
+        self.0.iter().map(|&(_, end, _)| end).max().unwrap_or(i128::MIN)
+    }
+
     /// Whether the owner held the lock when it was last seen.
     pub fn agrees(&self, sample: &Sample, row: &LockOwner) -> bool {
         let Some(last) = sample.waits.sub_samples.get(usize::from(row.owner.last_sub_sample)) else { return false };

@@ -44,6 +44,7 @@ mod harness;
 mod held;
 mod held_truth;
 mod holders;
+mod java;
 mod kernel_holders;
 mod kernel_locks;
 mod limits;

@@ -133,7 +133,7 @@ fn java(ground: &DiskLoad, workers: u32) -> Load {
 }
 
 /// A thread that waits for a monitor sleeps on a condition variable of its own, as do 200 idle threads, and housekeeping threads
-/// that wake by a timer: only the first are blocked.
+/// that wake by a timer: only the first are blocked, as the virtual machine says.
 #[test]
 fn java_threads_behind_one_monitor() {
     let Some(mut ground) = DiskLoad::open_with(&["java", "javac"], &[]) else { return };
@@ -147,10 +147,10 @@ fn java_threads_behind_one_monitor() {
         window.known("workers in D", window.threads("worker", 'D'), 0.6, 1.1);
         let stuck = said.must("idle-but-blocked", "host", "critical");
         said.word(&stuck, "group", "java");
-        said.word(&stuck, "lock_basis", "by inference");
-        // A monitor is not fair: a thread that did not get it for 5 s does not count as active.
-        said.evidence(&stuck, "group_behind_lock_threads", waiting / 2.0, 40.0);
-        link(said, &stuck, "worker/", "inference: the thread seen on storage");
+        said.word(&stuck, "lock_basis", "one Java monitor");
+        // A monitor is not fair: some threads do not get it for minutes.
+        said.evidence(&stuck, "group_behind_lock_threads", waiting - 2.0, 40.0);
+        link(said, &stuck, "worker/", "the owner field of the Java monitor (HotSpot)");
         link(said, &stuck, &ground.file("java"), "the file descriptor of its system call");
     });
 }

@@ -237,10 +237,13 @@ impl Pair {
         };
         // A difference of sums: beside another load the CPU may not be known.
         let has_hidden = |at: usize| self.alone[at].iter().any(|finding| finding.kind == Kind::HiddenCpu);
+        // Where little of the CPU time is idle the queue is reported in place of it.
+        let has_blocked = |at: usize| self.alone[at].iter().any(|finding| finding.kind == Kind::IdleButBlocked);
         for finding in last {
             let is_hidden_somewhere = finding.kind == Kind::HiddenCpu && finding.subject == Subject::Host;
             let owner = match owners(&Key::new(finding)) {
                 [false, false] if is_hidden_somewhere => [0, 1].map(has_hidden),
+                [false, false] if finding.kind == Kind::MutexQueue => [0, 1].map(has_blocked),
                 owner => owner,
             };
             if owner == [false, false] && !SUMS.contains(&finding.kind) {

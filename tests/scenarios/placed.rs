@@ -35,6 +35,12 @@ pub fn placed(case: &Case, first_cpu: u32, cpus: u32, is_second: bool) -> Case {
             .flat_map(|disk| std::iter::once(&mut disk.name).chain(&mut disk.stands_on).chain(&mut disk.serial))
             .for_each(rename);
         phase.process.iter_mut().filter_map(|process| process.holder.as_mut()?.disk.as_mut()).for_each(rename);
+        phase
+            .process
+            .iter_mut()
+            .flat_map(|process| &mut process.owner)
+            .filter_map(|owner| owner.disk.as_mut())
+            .for_each(rename);
         phase.process.iter_mut().filter_map(|process| process.cgroup.as_mut()).for_each(rename);
         phase.weight.iter_mut().map(|weight| &mut weight.path).for_each(rename);
         phase.nic.iter_mut().map(|nic| &mut nic.name).for_each(rename);

@@ -26,6 +26,7 @@ pub fn known_by(field: OwnerField) -> &'static str {
         OwnerField::GlibcMutex => "the owner field of the mutex (glibc)",
         OwnerField::FutexWord => "the futex word, which names the owner",
         OwnerField::Waker(_) => "the wake-ups: a thread that is woken there takes the lock, and wakes the next one (eBPF)",
+        OwnerField::JavaMonitor => "the owner field of the Java monitor (HotSpot)",
         OwnerField::PostgresLog => "PostgreSQL's own wait event: it writes the log (WAL)",
         OwnerField::KernelMutex => "the owner field of the kernel's mutex",
         OwnerField::KernelSemaphore => "the field of the kernel's semaphore that names its last holder",
@@ -38,7 +39,20 @@ pub fn known_by(field: OwnerField) -> &'static str {
 
 /// The lock in front of which a queue is reported: `a mutex`, `WALWriteLock`
 pub fn lock_words(field: OwnerField) -> &'static str {
-    if field == OwnerField::PostgresLog { "WALWriteLock" } else { "a mutex" }
+    match field {
+        OwnerField::PostgresLog => "WALWriteLock",
+        OwnerField::JavaMonitor => "a Java monitor",
+        _ => "a mutex",
+    }
+}
+
+/// A lock of this kind: `mutex`, `Java monitor`
+pub fn lock_noun(field: OwnerField) -> &'static str {
+    match field {
+        OwnerField::JavaMonitor => "Java monitor",
+        field if field.is_of_kernel() => "lock inside the kernel",
+        _ => "mutex",
+    }
 }
 
 /// A link for each thread of the chain: the first one is `holder`. Each says how it is known.
@@ -249,6 +263,7 @@ fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderA
         }
         HolderActivity::Memory => "is in memory reclaim".into(),
         HolderActivity::Timer => format!("sleeps for a fixed time{}{}", call(), since()),
+        HolderActivity::TimedWait => format!("sleeps or waits for another thread, with a timeout{}{}", call(), since()),
         HolderActivity::RemoteHost(remote) => format!("waits for an answer of {remote}{}{}", call(), since()),
         HolderActivity::LocalProcess => format!("waits for an answer of a process of this host{}{}", call(), since()),
         HolderActivity::Child => format!("waits for a child process{}{}", call(), since()),

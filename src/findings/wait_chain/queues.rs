@@ -19,6 +19,7 @@ pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
             WaitQueueKind::Mutex if is_one_address(queue) => ("the futex call: one address", false),
             WaitQueueKind::Mutex => ("the futex call", false),
             WaitQueueKind::DatabaseLock => (BY_WAIT_EVENT, false),
+            WaitQueueKind::JavaMonitor => (BY_VIRTUAL_MACHINE, false),
             WaitQueueKind::Futex if database_lock(queue).is_some() => {
                 ("PostgreSQL's own wait event, and inference: one of them is on storage", true)
             }
@@ -43,9 +44,11 @@ pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
 fn is_counted_as_blocked(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
     let counted = match queue.kind {
         WaitQueueKind::Futex => group.lock_inferred,
-        WaitQueueKind::Mutex | WaitQueueKind::DatabaseLock | WaitQueueKind::FileLock | WaitQueueKind::KernelLock => {
-            group.lock_contended
-        }
+        WaitQueueKind::Mutex
+        | WaitQueueKind::DatabaseLock
+        | WaitQueueKind::JavaMonitor
+        | WaitQueueKind::FileLock
+        | WaitQueueKind::KernelLock => group.lock_contended,
         WaitQueueKind::Pipe | WaitQueueKind::Socket => group.behind_ipc_peer,
     };
     counted >= MIN_REPORTED_THREADS && queue.threads >= MIN_REPORTED_THREADS
@@ -53,6 +56,9 @@ fn is_counted_as_blocked(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
 
 /// How it is known that processes of PostgreSQL wait for a light-weight lock.
 pub const BY_WAIT_EVENT: &str = "PostgreSQL's own wait event (my_wait_event_info)";
+
+/// How it is known that threads of a Java virtual machine wait for a monitor.
+pub const BY_VIRTUAL_MACHINE: &str = "the Java virtual machine's own word (JavaThread::_current_pending_monitor)";
 
 /// Share of a queue's threads at one futex address, or for one lock of a database, from which it is one lock. docs/metrics.md, "Fixed thresholds".
 const MIN_ONE_ADDRESS_SHARE: f64 = 0.8;
@@ -71,6 +77,8 @@ fn lock_description(queue: &WaitQueueSpan) -> String {
     match (queue.kind, &queue.file, &queue.wchan) {
         (WaitQueueKind::Mutex, ..) if is_one_address(queue) => "one mutex".into(),
         (WaitQueueKind::Mutex, ..) => "mutexes".into(),
+        (WaitQueueKind::JavaMonitor, ..) if is_one_address(queue) => "one Java monitor".into(),
+        (WaitQueueKind::JavaMonitor, ..) => "Java monitors".into(),
         (WaitQueueKind::DatabaseLock | WaitQueueKind::Futex, ..) if let Some(name) = database_lock(queue) => {
             format!("the lock {name} of PostgreSQL")
         }
@@ -97,6 +105,8 @@ pub fn lock_basis(group: &BlockedGroup) -> String {
     let most = group.wait_queues.iter().find(|queue| is_counted_as_blocked(group, queue) && queue.kind != WaitQueueKind::Futex);
     let by_call = match most.map(|queue| (queue.kind, queue)) {
         Some((WaitQueueKind::Mutex, queue)) if is_one_address(queue) => "one mutex, by the futex call".to_owned(),
+        Some((WaitQueueKind::JavaMonitor, queue)) if is_one_address(queue) => "one Java monitor".into(),
+        Some((WaitQueueKind::JavaMonitor, _)) => "Java monitors".into(),
         Some((WaitQueueKind::FileLock, queue)) => match &queue.file {
             Some(file) => format!("of {}, by the wait channel", lossy_name(file)),
             None => "of a file, by the wait channel".into(),

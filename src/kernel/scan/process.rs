@@ -180,6 +180,14 @@ impl KnownProcess {
         }
     }
 
+    /// All its threads, to be annotated; none of a parked process.
+    pub fn threads_mut(&mut self) -> &mut [KnownThread] {
+        match &mut self.state {
+            ProcessState::Parked => &mut [],
+            ProcessState::Active(active) => &mut active.threads,
+        }
+    }
+
     /// The threads that sub-samples read.
     pub fn hot_threads(&self) -> impl Iterator<Item = &KnownThread> {
         let (threads, hot) = self.threads();

@@ -40,6 +40,8 @@ pub struct KnownThread {
     pub is_behind_named_owner: bool,
     /// What its process said in the last sub-sample that it waits for: `waits::wait_events`
     pub wait_event: Option<WaitEvent>,
+    /// Address of the Java monitor that it waited to enter in the last sub-sample: `waits::java_monitors`
+    pub java_monitor: Option<u64>,
     /// Its wait channel is hidden even from a privileged user: only samples try to read it.
     wchan_is_hidden: bool,
     first_seen_ns: u64,
@@ -145,6 +147,7 @@ impl KnownThread {
             has_timeout: false,
             is_behind_named_owner: false,
             wait_event: None,
+            java_monitor: None,
             wchan_is_hidden: false,
             first_seen_ns: now_ns,
             last_timeslice_ns: is_new.then_some(now_ns),
@@ -227,9 +230,18 @@ impl KnownThread {
         }
     }
 
-    /// Whether it waits, until a timeout, for a lock that names its owner, as far as is known.
+    /// Whether it waits for a lock that names its owner though its futex call does not show that: with a timeout for a mutex, as far as is
+    /// known, or for a Java monitor.
     pub fn waits_for_named_owner(&self) -> bool {
-        self.is_behind_named_owner && matches!(self.futex_wait, Some(FutexWait::LikelyMutex { .. }))
+        self.java_monitor.is_some()
+            || (self.is_behind_named_owner && matches!(self.futex_wait, Some(FutexWait::LikelyMutex { .. })))
+    }
+
+    /// The lock for which it waits in a futex call: threads with the same address wait for the same one. Threads behind a Java monitor
+    /// each have a futex of their own.
+    pub fn lock_address(&self) -> Option<u64> {
+        let futex = self.futex_wait?;
+        self.java_monitor.or(Some(futex.address()))
     }
 
     /// Whether it is one of PostgreSQL that waits for a semaphore that processes share, as for a light-weight lock: an idle one waits for its

@@ -26,19 +26,42 @@ pub fn is_readable(pid: u32) -> Result<bool, Errno> {
     }
 }
 
-/// The words at these addresses, at most 1,024, by one system call: of those from the first one that is not mapped none.
+/// The words at these addresses: of those from the first one that is not mapped none.
 pub fn read_words(pid: u32, addresses: &[u64]) -> Result<Vec<u32>, Errno> {
-    const WORD_BYTES: usize = size_of::<u32>();
     if let Some(words) = read_near_words(pid, addresses) {
         return Ok(words);
     }
-    let remote = addresses.iter().map(|&address| usize::try_from(address).map(|base| RemoteIoVec { base, len: WORD_BYTES }));
-    let remote: Vec<RemoteIoVec> = remote.collect::<Result<_, _>>().map_err(|_| Errno::EFAULT)?;
-    let pid = Pid::from_raw(i32::try_from(pid).map_err(|_| Errno::ESRCH)?);
-    let mut bytes = vec![0; remote.len() * WORD_BYTES];
-    let length = process_vm_readv(pid, &mut [IoSliceMut::new(&mut bytes)], &remote)?;
+    let bytes = read_scattered(pid, addresses, size_of::<u32>())?;
     let (words, _) = bytes.as_chunks();
-    Ok(words.iter().take(length / WORD_BYTES).map(|&word| u32::from_ne_bytes(word)).collect())
+    Ok(words.iter().map(|&word| u32::from_ne_bytes(word)).collect())
+}
+
+/// The same with 64 bits: pointers and what is as long.
+pub fn read_longs(pid: u32, addresses: &[u64]) -> Result<Vec<u64>, Errno> {
+    let bytes = read_scattered(pid, addresses, size_of::<u64>())?;
+    let (longs, _) = bytes.as_chunks();
+    Ok(longs.iter().map(|&long| u64::from_ne_bytes(long)).collect())
+}
+
+/// So many bytes from each of these addresses, one behind the other: of those from the first one that is not mapped none.
+pub fn read_scattered(pid: u32, addresses: &[u64], length: usize) -> Result<Vec<u8>, Errno> {
+    /// Of one system call
+    const IOV_MAX: usize = 1024;
+    let process = Pid::from_raw(i32::try_from(pid).map_err(|_| Errno::ESRCH)?);
+    let mut bytes = Vec::new();
+    for addresses in addresses.chunks(IOV_MAX) {
+        let remote = addresses.iter().map(|&address| usize::try_from(address).map(|base| RemoteIoVec { base, len: length }));
+        let remote: Vec<RemoteIoVec> = remote.collect::<Result<_, _>>().map_err(|_| Errno::EFAULT)?;
+        let (begin, wanted) = (bytes.len(), remote.len() * length);
+        bytes.resize(begin + wanted, 0);
+        let there = bytes.get_mut(begin..).unwrap_or_default();
+        let read = process_vm_readv(process, &mut [IoSliceMut::new(there)], &remote)?;
+        if read < wanted {
+            bytes.truncate(begin + read / length.max(1) * length);
+            break;
+        }
+    }
+    Ok(bytes)
 }
 
 /// Words that are near each other, by one range: 64 of them take 5 µs in place of 22. `None` if they are not, or not all of it is mapped.
@@ -77,5 +100,20 @@ mod tests {
         assert_eq!(read_words(pid, &[at(2), at(0)]), Ok(vec![9, 7]));
         assert_eq!(read_words(pid, &[at(1), 8, at(0)]), Ok(vec![8]));
         assert_eq!(read_words(pid, &[8]), Err(Errno::EFAULT));
+    }
+
+    #[test]
+    fn what_is_scattered_is_read_in_the_order_of_the_addresses_however_much_it_is() {
+        let pid = std::process::id();
+        if is_readable(pid) != Ok(true) {
+            println!("skipped: this user may not read memory");
+            return;
+        }
+        let longs: Vec<u64> = (0..3000).collect();
+        let mut addresses: Vec<u64> = longs.iter().rev().map(|long| std::ptr::from_ref(long) as u64).collect();
+        assert_eq!(read_longs(pid, &addresses), Ok((0..3000).rev().collect()));
+        addresses[2500] = 8;
+        assert_eq!(read_longs(pid, &addresses).map(|longs| longs.len()), Ok(2500), "not mapped");
+        assert_eq!(read_longs(pid, &[]), Ok(Vec::new()));
     }
 }

@@ -39,6 +39,7 @@ impl LockLayout {
             FutexWait::LikelyMutex { .. }
             | FutexWait::IdleRuntimeThread { .. }
             | FutexWait::LightweightLock { .. }
+            | FutexWait::JavaMonitor { .. }
             | FutexWait::Unknown { .. } => None,
         }
     }

@@ -80,6 +80,8 @@ pub struct FutexLock {
     pub waiters: u32,
     /// Part of `waiters`: with a timeout
     pub timed_waiters: u32,
+    /// `LockOwner::awaited_monitor`
+    pub awaited_monitor: Option<u64>,
 }
 
 impl LockOwners {
@@ -93,7 +95,16 @@ impl LockOwners {
     pub fn add_waiter(&mut self, group: u16, pid: u32, wait: FutexWait, (is_shared, has_timeout): (bool, bool)) -> bool {
         let Some((layout, address)) = LockLayout::of_wait(wait, has_timeout) else { return false };
         let place = LockPlace::new(group, pid, address, is_shared);
-        let lock = FutexLock { group, pid, address, is_shared, field: layout.field(), waiters: 0, timed_waiters: 0 };
+        let lock = FutexLock {
+            group,
+            pid,
+            address,
+            is_shared,
+            field: layout.field(),
+            waiters: 0,
+            timed_waiters: 0,
+            awaited_monitor: None,
+        };
         let (lock, of_all) = self.locks.entry(place).or_insert((lock, layout));
         lock.waiters = lock.waiters.saturating_add(1);
         lock.timed_waiters = lock.timed_waiters.saturating_add(u32::from(has_timeout));
@@ -208,7 +219,8 @@ impl LockOwners {
 
     fn count(&mut self, place: Option<LockPlace>, lock: FutexLock, owner: BlockedWait) {
         let same = self.rows.iter_mut().find(|(of, row)| {
-            (*of, row.group, row.futex_address) == (place, lock.group, lock.address) && is_same_wait(&row.owner, &owner)
+            (*of, row.group, row.futex_address, row.awaited_monitor) == (place, lock.group, lock.address, lock.awaited_monitor)
+                && is_same_wait(&row.owner, &owner)
         });
         match same {
             Some((_, row)) => {
@@ -220,7 +232,7 @@ impl LockOwners {
                 row.field = lock.field;
             }
             None => {
-                let FutexLock { group, is_shared, field, waiters, timed_waiters, .. } = lock;
+                let FutexLock { group, is_shared, field, waiters, timed_waiters, awaited_monitor, .. } = lock;
                 let row = LockOwner {
                     group,
                     futex_address: lock.address,
@@ -230,6 +242,7 @@ impl LockOwners {
                     owner,
                     kernel_lock: None,
                     timed_waiters,
+                    awaited_monitor,
                 };
                 self.rows.push((place, row));
             }

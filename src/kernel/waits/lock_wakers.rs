@@ -138,7 +138,10 @@ impl LockWakers {
             }
             let (group, field) = (queue.group, OwnerField::Waker(watched.checks.counts()));
             let waiters = u32::try_from(queue.tids.len()).unwrap_or(u32::MAX);
-            record(FutexLock { group, pid, address, is_shared: false, field, waiters, timed_waiters: 0 }, holder);
+            record(
+                FutexLock { group, pid, address, is_shared: false, field, waiters, timed_waiters: 0, awaited_monitor: None },
+                holder,
+            );
         }
     }
 

@@ -28,8 +28,12 @@ impl ObservedWaits {
             wchan: thread.wait.wchan.as_ref().ok().filter(|_| sleeps).cloned(),
             syscall: thread.wait.syscall().ok().filter(|_| sleeps).map(|call| ObservedWait::kept_syscall(call, is_futex)),
             has_timeout: sleeps && thread.has_timeout,
-            is_behind_named_owner: sleeps && thread.has_timeout && thread.waits_for_named_owner(),
+            is_behind_named_owner: sleeps
+                && thread.has_timeout
+                && thread.is_behind_named_owner
+                && thread.waits_for_named_owner(),
             wait_event: thread.wait_event.filter(|_| sleeps && is_futex),
+            is_in_java_monitor: sleeps && is_futex && thread.java_monitor.is_some(),
         };
         let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
         let (number, seen) = self.numbers.entry(wait).or_insert((next, false));

@@ -13,6 +13,8 @@ pub enum OwnerField {
     FutexWord,
     /// No word: the thread that was woken last at the futex takes the lock, and wakes the next one when it releases it
     Waker(WakerChecks),
+    /// `ObjectMonitor::_owner` of a Java virtual machine (HotSpot)
+    JavaMonitor,
     /// No word: the process of PostgreSQL that writes the log holds WALWriteLock, by its wait event, its system call and its file
     PostgresLog,
     /// `mutex.owner` of the kernel
@@ -38,7 +40,8 @@ impl OwnerField {
 
     /// Whether the lock is one inside the kernel.
     pub fn is_of_kernel(self) -> bool {
-        !matches!(self, OwnerField::GlibcMutex | OwnerField::FutexWord | OwnerField::Waker(_) | OwnerField::PostgresLog)
+        use OwnerField::{FutexWord, GlibcMutex, JavaMonitor, PostgresLog, Waker};
+        !matches!(self, GlibcMutex | FutexWord | Waker(_) | PostgresLog | JavaMonitor)
     }
 }
 
@@ -62,7 +65,7 @@ impl WakerChecks {
 pub struct LockOwner {
     /// Index into `Waits::groups`: the group of the threads that wait
     pub group: u16,
-    /// First argument of their futex call; of `OwnerField::PostgresLog` the number of the lock
+    /// First argument of their futex call; of `OwnerField::PostgresLog` the number of the lock, of `OwnerField::JavaMonitor` its address
     pub futex_address: u64,
     /// The lock is in memory that processes share: the owner may be a thread of another process
     pub is_shared: bool,
@@ -75,6 +78,8 @@ pub struct LockOwner {
     pub kernel_lock: Option<u32>,
     /// Part of `waiters`: with a timeout
     pub timed_waiters: u32,
+    /// Address of the Java monitor that the owner waits to enter itself, of `OwnerField::JavaMonitor`
+    pub awaited_monitor: Option<u64>,
 }
 
 /// The owner of one lock inside the kernel in one wait, by the readings that saw threads wait for the lock. The owner had not run since

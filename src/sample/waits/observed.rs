@@ -25,6 +25,8 @@ pub struct ObservedWait {
     pub is_behind_named_owner: bool,
     /// What its process says itself, of a process of PostgreSQL that waits in a futex: `my_wait_event_info`
     pub wait_event: Option<WaitEvent>,
+    /// It waits in a futex to enter a Java monitor, as its virtual machine says (`JavaThread::_current_pending_monitor`).
+    pub is_in_java_monitor: bool,
 }
 
 /// Futex values up to this one are kept as they are.

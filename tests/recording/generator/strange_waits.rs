@@ -29,6 +29,7 @@ pub fn waits(d: &mut Dice) -> Waits {
             syscall: d.maybe(call),
             has_timeout: d.bool(),
             is_behind_named_owner: d.bool(),
+            is_in_java_monitor: d.bool(),
             wait_event: d.maybe(|d| WaitEvent(d.u32())),
         }),
         threads: d.list(4, |d| ThreadWait { task: task(d), wait: d.u32(), group: d.u16(), seen_count: d.u16() }),
@@ -47,16 +48,18 @@ pub fn waits(d: &mut Dice) -> Waits {
             group: d.u16(),
             futex_address: d.u64(),
             is_shared: d.bool(),
-            field: match d.u32() % 4 {
+            field: match d.u32() % 5 {
                 0 => OwnerField::GlibcMutex,
                 1 => OwnerField::FutexWord,
                 2 => OwnerField::PostgresLog,
+                3 => OwnerField::JavaMonitor,
                 _ => OwnerField::Waker(WakerChecks { made: d.u32() % 65, confirmed: d.u32() % 65 }),
             },
             waiters: d.u32(),
             owner: blocked_wait(d),
             kernel_lock: d.maybe(Dice::u32),
             timed_waiters: d.u32(),
+            awaited_monitor: d.bool().then(|| d.u64()),
         }),
         kernel_lock_owners: d.list(3, |d| KernelLockOwner {
             group: d.u16(),

@@ -42,17 +42,22 @@ pub(super) fn add_owners(phase: &Phase, waits: &mut Waits) {
             add_peer(phase, waits, (task, group), peer);
         }
         let waiters = owner.waiters * seen;
-        let is_postgres = owner.field.as_deref() == Some("postgres");
-        let Some(field) = owner.field.as_ref().filter(|_| !is_postgres) else {
+        let (is_postgres, is_java) = (owner.field.as_deref() == Some("postgres"), owner.field.as_deref() == Some("java"));
+        let Some(field) = owner.field.as_ref().filter(|_| !is_postgres && !is_java) else {
             waits.lock_owners.push(LockOwner {
                 group,
                 futex_address: owner.lock,
                 is_shared: is_postgres,
-                field: if is_postgres { OwnerField::PostgresLog } else { OwnerField::GlibcMutex },
+                field: match (is_postgres, is_java) {
+                    (true, _) => OwnerField::PostgresLog,
+                    (_, true) => OwnerField::JavaMonitor,
+                    _ => OwnerField::GlibcMutex,
+                },
                 waiters,
                 owner: wait,
                 kernel_lock: owner.kernel_lock,
                 timed_waiters: owner.timed_waiters * seen,
+                awaited_monitor: owner.waits_for.filter(|_| is_java),
             });
             continue;
         };

@@ -30,7 +30,8 @@ pub(super) fn rows(phase: &Phase, groups: &[GroupId], sub_sample: u32) -> Vec<Gr
             let queues = process.queue.iter().filter(|queue| kinds.contains(&queue.kind.as_str()));
             queues.map(|queue| queue.threads).sum::<u16>()
         };
-        let by_futex_call = waits.lock_by_call - waits.file_lock - queued(&["mutex", "kernel-lock", "postgres-lock"]);
+        let by_futex_call =
+            waits.lock_by_call - waits.file_lock - queued(&["mutex", "kernel-lock", "postgres-lock", "java-monitor"]);
         rows.push(synthetic::waits::mutex(group_index(process, groups), by_futex_call));
         let is_on_storage = sub_sample < u32::from(waits.storage_times.unwrap_or(10));
         let inferred = waits.lock_by_inference - queued(&["futex", "rust-mutex", "postgres-other"]);
@@ -169,7 +170,7 @@ pub(super) fn add_queues(phase: &Phase, waits: &mut Waits) {
         let (state, wchan, syscall) = match queue.kind.as_str() {
             "mutex" => (TaskState::Sleeping, "futex_do_wait", futex(0x80, 2)),
             "postgres-lock" | "postgres-other" => (TaskState::Sleeping, "futex_do_wait", futex(0x109, 0)),
-            "futex" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 0)),
+            "futex" | "java-monitor" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 0)),
             "rust-mutex" | "timed-mutex" | "timed-condition" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 2)),
             "file-lock" => (TaskState::Sleeping, "locks_lock_inode_wait", None),
             "kernel-lock" => (TaskState::Blocked, "rwsem_down_write_slowpath", queue.call.map(call)),
@@ -184,6 +185,7 @@ pub(super) fn add_queues(phase: &Phase, waits: &mut Waits) {
             syscall,
             has_timeout: queue.kind.starts_with("timed-"),
             is_behind_named_owner: queue.kind == "timed-mutex",
+            is_in_java_monitor: queue.kind == "java-monitor",
             wait_event: queue.event.map(WaitEvent),
         });
         let at_one = u32::from(queue.at_one);

@@ -57,6 +57,7 @@ pub fn observed() -> Vec<ObservedWait> {
         syscall: None,
         has_timeout: false,
         is_behind_named_owner: false,
+        is_in_java_monitor: false,
         wait_event: None,
     };
     let mutex = ObservedWait {
@@ -66,6 +67,7 @@ pub fn observed() -> Vec<ObservedWait> {
         syscall: Some(RawSyscall { number: 202, arguments: [0, 0x80, 2] }),
         has_timeout: false,
         is_behind_named_owner: false,
+        is_in_java_monitor: false,
         wait_event: None,
     };
     let private = ObservedWait {

@@ -5,29 +5,30 @@ use crate::findings::formatting::{count, lossy_name, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 use crate::findings::wait_chain::link::ChainLink;
-use crate::findings::wait_chain::named_holder::{known_by, thread_name};
+use crate::findings::wait_chain::named_holder::{known_by, lock_noun, thread_name};
 use crate::findings::wait_chain::reported_threads::MIN_SEVERAL_THREADS;
 use crate::interval::deadlocks::Deadlock;
+use crate::sample::waits::OwnerField;
 
 pub const DEADLOCK: Rule = Rule {
     kind: Kind::Deadlock,
     title: "Deadlock",
-    meaning: "Threads of a process wait for each other: each holds a mutex and waits for the mutex that the next one holds. None of \
+    meaning: "Threads of a process wait for each other: each holds a mutex (or owns a Java monitor) and waits for that of the next one. None of \
               them ever proceeds, nor does a thread that waits for one of these mutexes. The same of locks inside the \
               kernel, which is an error of the kernel. Or a thread has ended and did not unlock a mutex: threads that wait for it \
               never proceed either.",
     computed: "The mutexes themselves name their owners (`pthread_mutex_t.__owner` of glibc; the futex word of a lock with priority \
-               inheritance), read in each sub-sample before and after the owner's state; so do mutexes and rw-semaphores of the kernel. \
+               inheritance; `ObjectMonitor::_owner` of Java), read in each sub-sample before and after the owner's state; so do mutexes and rw-semaphores of the kernel. \
                Following the owner of each mutex to the mutex \
                that this thread waits for leads back to the first thread, in at least 80 % of the readings; or no process has a \
                thread with the number in the mutex any more.",
-    caveats: "Only mutexes of glibc, robust ones, those of musl but plain ones, futexes with priority inheritance and locks \
-              inside the kernel name their owner; deadlocks of file locks are reported as file-lock-queue. Without permission to \
+    caveats: "Only mutexes of glibc, robust ones, those of musl but plain ones, futexes with priority inheritance, monitors of Java \
+              (HotSpot) and locks inside the kernel name their owner; deadlocks of file locks are reported as file-lock-queue. Without permission to \
               read the memory of the process nothing is known. A cycle in which a thread waits with a timeout \
               (pthread_mutex_timedlock) is no deadlock: idle-but-blocked says so. Where another thread unlocks a mutex, as with one that is used as a \
               semaphore, its holder may have ended with good reason.",
     next_steps: &[
-        "the stacks of these threads: gdb -p PID, thread apply all bt",
+        "the stacks of these threads: gdb -p PID, thread apply all bt; of Java: jcmd PID Thread.print",
         "the order in which the program takes these mutexes: it must be the same everywhere",
         "where a holder has ended: returns and exceptions between lock and unlock, threads that are cancelled",
         "the process has to be restarted: a deadlock does not end by itself",
@@ -41,17 +42,25 @@ fn deadlock(context: &RuleContext) -> Vec<Candidate> {
     context.interval.locks.deadlocks.iter().map(candidate).collect()
 }
 
+/// The locks of a cycle: one, and several
+fn lock_nouns(fields: &[OwnerField]) -> (&'static str, &'static str) {
+    let mut kinds: Vec<&str> = fields.iter().map(|&field| lock_noun(field)).collect();
+    kinds.dedup();
+    match kinds.as_slice() {
+        ["lock inside the kernel"] => ("lock inside the kernel", "locks inside the kernel"),
+        ["Java monitor"] => ("Java monitor", "Java monitors"),
+        ["mutex"] => ("mutex", "mutexes"),
+        _ => ("lock", "locks"),
+    }
+}
+
 fn candidate(deadlock: &Deadlock) -> Candidate {
     let Deadlock { group, threads, known_by: fields, process, others, .. } = deadlock;
     let has_ended = deadlock.has_ended();
     let pid = threads.first().map_or(0, |thread| thread.wait.task.pid);
     let label = format!("{} ({pid})", lossy_name(process));
     let names: Vec<String> = threads.iter().map(thread_name).collect();
-    let (lock, locks) = match fields {
-        _ if fields.iter().all(|field| field.is_of_kernel()) => ("lock inside the kernel", "locks inside the kernel"),
-        _ if fields.iter().any(|field| field.is_of_kernel()) => ("lock", "locks"),
-        _ => ("mutex", "mutexes"),
-    };
+    let (lock, locks) = lock_nouns(fields);
     // A mean, of at least one thread.
     let behind_ended = others.round().max(1.0);
     let what = match names.as_slice() {

@@ -35,7 +35,7 @@ pub const IDLE_BUT_BLOCKED: Rule = Rule {
                system layer; threads that sleep for asynchronous completions while a device has requests in flight (at most \
                as many as there are requests that no thread in D waits for, and of a process as its bytes allow); threads in memory reclaim; and, in a process \
                group that has a thread on storage or whose lock names its holder, threads that wait for a lock (shown by the \
-               kernel, a common futex or PostgreSQL's wait events, or inferred for active threads without a timeout that take turns on storage) or for a pipe or socket whose other end \
+               kernel, a common futex, PostgreSQL or the Java VM, or inferred for active threads without a timeout that take turns on storage) or for a pipe or socket whose other end \
                is held only by processes on storage. Connections that wait for a process on storage (unread or unanswered \
                requests, accept queues) decide like blocked threads whether and how severely it is reported. Reported from 25 % of \
                the host and 0.5 CPU, and from 4 CPUs where threads queue behind one holder; once reported it lasts at three quarters of both. A note if a single thread waits for a \

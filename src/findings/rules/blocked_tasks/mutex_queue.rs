@@ -9,7 +9,7 @@ use crate::findings::rules::blocked_tasks::idle_but_blocked;
 use crate::findings::wait_chain::holder::describe_process_group;
 use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_links, lock_words, named_holder_evidence};
-use crate::findings::wait_chain::queues::BY_WAIT_EVENT;
+use crate::findings::wait_chain::queues::{BY_VIRTUAL_MACHINE, BY_WAIT_EVENT};
 use crate::interval::lock_holders::HolderActivity;
 use crate::interval::mutex_queues::MutexQueue;
 use crate::interval::stuck_servers::StuckCause;
@@ -24,7 +24,7 @@ pub const MUTEX_QUEUE: Rule = Rule {
               (nanosleep, a poll interval, a back-off), waits for an answer of another host or process, or for a child process, or is stopped. One \
               thread at a time proceeds, CPUs and disks are idle, and neither more CPUs nor a faster disk helps.",
     computed: "Threads in a futex call that shows a held mutex, as a mean over the sub-samples. Where the mutex names its owner \
-               (glibc, priority inheritance), or wake-ups show the holder (Rust, as root), or PostgreSQL's wait events say it (WALWrite), that thread is the holder, and what it does is read with it; threads that wait while it runs do not count. Otherwise: several \
+               (glibc, priority inheritance, a Java monitor), or wake-ups show the holder (Rust, as root), or PostgreSQL's wait events say it (WALWrite), that thread is the holder, and what it does is read with it; threads that wait while it runs do not count. Otherwise: several \
                threads at one address; threads that were seen in that queue were also seen asleep for a fixed time, one at a time (0.5 to 1.25 on average, at least two different \
                ones), while at most 0.2 threads of the process ran. That the sleeping thread holds the mutex is inferred from this. Not while \
                a thread of it is on storage (that is idle-but-blocked), nor if connections wait for it (that is stuck-server).",
@@ -78,9 +78,13 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
     let proceeds = if is_stopped { "none of them proceeds" } else { "one thread at a time proceeds" };
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     let waiting = plural(queue.threads, "thread waits", "threads wait");
-    let of_database = queue.named.as_ref().map(|named| named.field).filter(|field| *field == OwnerField::PostgresLog);
-    let lock = of_database.map_or("a mutex", lock_words);
-    let waits_known_by = of_database.map_or("the futex call of its threads", |_| BY_WAIT_EVENT);
+    let field = queue.named.as_ref().map(|named| named.field);
+    let lock = field.map_or("a mutex", lock_words);
+    let waits_known_by = match field {
+        Some(OwnerField::PostgresLog) => BY_WAIT_EVENT,
+        Some(OwnerField::JavaMonitor) => BY_VIRTUAL_MACHINE,
+        _ => "the futex call of its threads",
+    };
     let waiting = ChainLink::new(format!("{label}: {waiting} for {lock}"), waits_known_by);
     let holder_links = match &queue.named {
         Some(named) => holder_links(context.interval, named),

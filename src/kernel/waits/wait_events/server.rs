@@ -2,23 +2,20 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{Builder, JoinHandle};
 
 use rustc_hash::FxHashMap;
 
 use super::log_events::LogEvents;
-use crate::kernel::elf::{SYMBOLS_THREAD, read_elf};
+use crate::kernel::elf::read_elf;
 use crate::kernel::task::files::TaskFiles;
 use crate::kernel::task::memory::{read_memory, read_words};
+use crate::kernel::waits::look_up::LookUp;
 use crate::sample::waits::WaitEvent;
 
 /// The pointer to the event of the process: 0 or into the process's own data before it is in the shared memory
 const VARIABLE: &[u8] = b"my_wait_event_info";
 /// The exported symbols of version 15 and their names have 0.6 MiB.
 const MAX_SECTION_BYTES: u64 = 4 << 20;
-/// Programs that are looked up at a time: each takes so much memory, and its file may be on a file system that hangs.
-const MAX_LOOK_UPS: usize = 4;
 /// Processes whose addresses are kept; with more they are read anew.
 const MAX_ADDRESSES: usize = 4096;
 /// The data of the program is within so many bytes of the variable: version 15 has 0.4 MiB, beside large extensions in the heap.
@@ -36,25 +33,11 @@ pub struct Session {
 /// What is known of a server.
 #[derive(Debug, Default)]
 pub struct Server {
-    variable: Variable,
+    /// Where its processes have the pointer: at the same address, since they are forked from the first one
+    variable: LookUp<u64>,
     /// Where the event of each process is
     addresses: FxHashMap<Session, u64>,
     pub log_events: LogEvents,
-}
-
-/// Programs that are looked up at the moment.
-static LOOK_UPS: AtomicUsize = AtomicUsize::new(0);
-
-/// Where the processes of a server have the pointer: at the same address, since they are forked from the first one.
-#[derive(Debug, Default)]
-enum Variable {
-    #[default]
-    NotLookedUp,
-    /// On a thread of its own
-    LookingUp(JoinHandle<Option<u64>>),
-    Known(u64),
-    /// An older version, or without permission
-    Unknown,
 }
 
 /// Addresses in the file of the program.
@@ -100,7 +83,7 @@ impl Server {
 
     /// The event of a process whose event was read before. `None` if its pointer leads elsewhere now: it ends.
     pub fn read_event(&self, session: Session) -> Option<WaitEvent> {
-        let Variable::Known(variable) = self.variable else { return None };
+        let &variable = self.variable.known()?;
         let address = *self.addresses.get(&session)?;
         let words = read_words(session.pid, &[address]).ok()?;
         let is_current = read_pointer(session.pid, variable) == Some(address);
@@ -117,43 +100,23 @@ impl Server {
     }
 
     fn variable(&mut self, first_pid: u32, files: &mut TaskFiles) -> Option<u64> {
-        self.variable = match std::mem::take(&mut self.variable) {
-            Variable::NotLookedUp if LOOK_UPS.load(Ordering::Relaxed) < MAX_LOOK_UPS => {
-                match files.read_once(format_args!("{first_pid}/auxv")).ok().and_then(parse_entry) {
-                    Some(begin) => look_up(PathBuf::from(format!("/proc/{first_pid}/exe")), begin),
-                    None => Variable::Unknown,
-                }
+        if let LookUp::NotBegun = self.variable {
+            match files.read_once(format_args!("{first_pid}/auxv")).ok().and_then(parse_entry) {
+                Some(begin) => self.variable.advance(move || look_up(PathBuf::from(format!("/proc/{first_pid}/exe")), begin)),
+                None => self.variable = LookUp::Unknown,
             }
-            Variable::LookingUp(thread) if thread.is_finished() => {
-                thread.join().ok().flatten().map_or(Variable::Unknown, Variable::Known)
-            }
-            other => other,
-        };
-        match self.variable {
-            Variable::Known(variable) => Some(variable),
-            _ => None,
+        } else {
+            self.variable.advance(|| None);
         }
+        self.variable.known().copied()
     }
 }
 
-/// Begins to look up the variable in the file of a program. `begin`: where the program begins in memory.
-fn look_up(path: PathBuf, begin: u64) -> Variable {
-    LOOK_UPS.fetch_add(1, Ordering::Relaxed);
-    let find = move || {
-        let offsets = File::open(path).ok().and_then(|file| find_variable(&file));
-        LOOK_UPS.fetch_sub(1, Ordering::Relaxed);
-        let offsets = offsets?;
-        // Load address: 0 of a program that is not position-independent
-        offsets.variable.checked_add(begin.checked_sub(offsets.entry)?)
-    };
-    match Builder::new().name(SYMBOLS_THREAD.to_owned()).spawn(find) {
-        Ok(thread) => Variable::LookingUp(thread),
-        // Without a thread it is tried again.
-        Err(_) => {
-            LOOK_UPS.fetch_sub(1, Ordering::Relaxed);
-            Variable::NotLookedUp
-        }
-    }
+/// The address of the variable, from the file of a program. `begin`: where the program begins in memory.
+fn look_up(path: PathBuf, begin: u64) -> Option<u64> {
+    let offsets = find_variable(&File::open(path).ok()?)?;
+    // Load address: 0 of a program that is not position-independent
+    offsets.variable.checked_add(begin.checked_sub(offsets.entry)?)
 }
 
 fn read_pointer(pid: u32, address: u64) -> Option<u64> {
@@ -219,7 +182,7 @@ mod tests {
         let pointer = std::ptr::from_ref(&EVENT) as u64;
         let variable = std::ptr::from_ref(&pointer) as u64;
         let mut files = TaskFiles::open(&Root::host()).unwrap();
-        let mut server = Server { variable: Variable::Known(variable), ..Server::default() };
+        let mut server = Server { variable: LookUp::Known(variable), ..Server::default() };
         let (own, ended) = (Session { pid, start_ticks: 1 }, Session { pid: u32::MAX >> 1, start_ticks: 1 });
         let sessions = [(ended, true), (own, false)];
         assert_eq!(server.read_events(pid, &sessions, &mut files), [None, Some(WaitEvent::WAL_WRITE_LOCK)]);
@@ -231,9 +194,9 @@ mod tests {
         assert_eq!(server.read_event(ended), None);
 
         let local = variable;
-        let mut starting = Server { variable: Variable::Known(std::ptr::from_ref(&local) as u64), ..Server::default() };
+        let mut starting = Server { variable: LookUp::Known(std::ptr::from_ref(&local) as u64), ..Server::default() };
         assert_eq!(starting.read_events(pid, &[(own, true)], &mut files), [None], "not in shared memory yet");
-        let mut older = Server { variable: Variable::Unknown, ..Server::default() };
+        let mut older = Server { variable: LookUp::Unknown, ..Server::default() };
         assert_eq!(older.read_events(pid, &[(own, true)], &mut files), [None]);
     }
 

@@ -199,7 +199,7 @@ columns! { Waits: 4 {
     peer_waits,
 } }
 
-columns! { ObservedWait: 14 { id, state, wchan, syscall, has_timeout, is_behind_named_owner, wait_event } }
+columns! { ObservedWait: 14 { id, state, wchan, syscall, has_timeout, is_behind_named_owner, wait_event, is_in_java_monitor } }
 columns! { GroupWait: 6 { group, wait, active, threads, at_shared_address } }
 columns! { ThreadWait: 8 { task, wait, group, seen_count } }
 columns! { IpcWaiter: 6 { task, group, peer } }
@@ -221,7 +221,7 @@ columns! { BlockedWait: 32 {
     has_timeout,
 } }
 columns! { WaitQueue: 12 { group, wait, futex_address, seen_count, file, lock_holder } }
-columns! { LockOwner: 42 { group, futex_address, field, waiters, owner, kernel_lock, is_shared, timed_waiters } }
+columns! { LockOwner: 42 { group, futex_address, field, waiters, owner, kernel_lock, is_shared, timed_waiters, awaited_monitor } }
 columns! { KernelLockOwner: 44 { group, lock, field, waiters, waits_for, owner } }
 columns! { ThreadStack: 12 { task, kernel } }
 columns! { UserStack: 12 { task, functions } }
@@ -299,6 +299,7 @@ impl Columns for OwnerField {
             OwnerField::KernelWriter => 4,
             OwnerField::KernelReader => 5,
             OwnerField::PostgresLog => 7,
+            OwnerField::JavaMonitor => 8,
             OwnerField::Waker(WakerChecks { made, confirmed }) => {
                 WAKER | u64::from(made.min(MAX_CHECKS)) << 8 | u64::from(confirmed.min(MAX_CHECKS)) << 32
             }
@@ -316,6 +317,7 @@ impl Columns for OwnerField {
             4 => OwnerField::KernelWriter,
             5 => OwnerField::KernelReader,
             7 => OwnerField::PostgresLog,
+            8 => OwnerField::JavaMonitor,
             WAKER => OwnerField::Waker(WakerChecks { made: checks(8), confirmed: checks(32) }),
             0 => OwnerField::GlibcMutex,
             // Of a later version: it is not believed.

@@ -1,0 +1,242 @@
+//! Where a Java virtual machine (HotSpot) keeps its threads and monitors: it exports a table of its own fields for debuggers
+//! (`gHotSpotVMStructs`, src/hotspot/share/runtime/vmStructs.cpp), which is read from its memory.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+
+use crate::kernel::elf::read_elf;
+use crate::kernel::fields::{lines, parse_hexadecimal, words};
+use crate::kernel::regular_file::{open_link, open_place_below, reopen_regular};
+use crate::kernel::root::Root;
+use crate::kernel::task::memory::{read_longs, read_scattered};
+
+/// The exported symbols of version 25 and their names have 30 KiB.
+const MAX_SECTION_BYTES: u64 = 4 << 20;
+const LIBRARY: &[u8] = b"/libjvm.so";
+/// Version 17 has 788.
+const MAX_ENTRIES: u64 = 4096;
+/// Bytes of an entry; version 17 has 48.
+const MAX_STRIDE: u64 = 256;
+/// Of the names of types and fields
+const MAX_NAME_BYTES: usize = 48;
+/// Fields of an object are within so many bytes: a JavaThread of version 25 has 2 KiB.
+const MAX_OFFSET: u64 = 1 << 20;
+
+/// Addresses of variables, and offsets of fields in their objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    pub threads: ThreadList,
+    /// JavaThread: its OSThread
+    pub os_thread: u64,
+    /// OSThread: the thread id (gettid)
+    pub thread_id: u64,
+    /// JavaThread: the ObjectMonitor that it waits to enter, or 0
+    pub pending_monitor: u64,
+    /// ObjectMonitor: its owner
+    pub owner: u64,
+    /// JavaThread: the first address behind its stack, and the length of that
+    pub stack: (u64, u64),
+    /// JavaThread: the number by which a monitor names it (version 24 and later); before, it names the address of the JavaThread, or one in
+    /// its stack
+    pub owner_id: Option<u64>,
+    /// Version 21 and later
+    pub lock_stack: Option<LockStack>,
+}
+
+/// Offsets of what shows the owner of a monitor that does not know it: the lock stack of a JavaThread has the objects that it locked without
+/// their monitors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockStack {
+    /// ObjectMonitor: the address of a pointer to its object
+    pub object: u64,
+    /// JavaThread: the offset in it of the first free place, an int
+    pub top: u64,
+    /// JavaThread: the first place
+    pub base: u64,
+}
+
+/// Where the list of JavaThreads is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadList {
+    /// A variable with the address of a ThreadsList, which is replaced when a thread begins or ends (version 12 and later): offsets of its
+    /// length and of its array of pointers
+    Array { variable: u64, length: u64, threads: u64 },
+    /// A variable with the address of the first JavaThread, one with their number, and the offset of the next one's address
+    Linked { variable: u64, count: u64, next: u64 },
+}
+
+/// The layout of a process's virtual machine. `None`: it has none, is of another kind, or may not be read.
+pub fn find_layout(root: &Root, pid: u32) -> Option<Layout> {
+    let library = find_library(root, pid)?;
+    let variables = exported_variables(root, pid, &library)?;
+    let read_exported = |name: &str| {
+        let address = library.start.checked_add(*variables.get(name)?)?;
+        read_longs(pid, &[address]).ok()?.first().copied()
+    };
+    let table = EntryTable {
+        begin: read_exported("gHotSpotVMStructs")?,
+        stride: read_exported("gHotSpotVMStructEntryArrayStride").filter(|stride| (8..=MAX_STRIDE).contains(stride))?,
+        type_name: read_exported("gHotSpotVMStructEntryTypeNameOffset")?,
+        field_name: read_exported("gHotSpotVMStructEntryFieldNameOffset")?,
+        offset: read_exported("gHotSpotVMStructEntryOffsetOffset")?,
+        address: read_exported("gHotSpotVMStructEntryAddressOffset")?,
+    };
+    Fields { by_name: table.read(pid)? }.layout()
+}
+
+/// The mapped file of the virtual machine.
+struct Library {
+    /// Where its beginning is mapped
+    start: u64,
+    inode: u64,
+    path: PathBuf,
+}
+
+fn find_library(root: &Root, pid: u32) -> Option<Library> {
+    let maps = root.read_once(format!("proc/{pid}/maps")).ok()?;
+    lines(&maps).find_map(parse_library)
+}
+
+/// `7f0000000000-7f0000001000 r--p 00000000 08:01 1234    /usr/lib/jvm/java-17/lib/server/libjvm.so`
+fn parse_library(line: &[u8]) -> Option<Library> {
+    let path = line.get(line.iter().position(|&byte| byte == b'/')?..)?;
+    let mut words = words(line);
+    let (range, offset, inode) = (words.next()?, words.nth(1)?, words.nth(1)?);
+    let start = parse_hexadecimal(range.split(|&byte| byte == b'-').next()?)?;
+    let is_beginning = path.ends_with(LIBRARY) && parse_hexadecimal(offset)? == 0;
+    let inode = std::str::from_utf8(inode).ok()?.parse().ok()?;
+    is_beginning.then(|| Library { start, inode, path: PathBuf::from(OsStr::from_bytes(path)) })
+}
+
+/// Offsets from the beginning of the library, of the variables that describe its table.
+fn exported_variables(root: &Root, pid: u32, library: &Library) -> Option<FxHashMap<&'static str, u64>> {
+    const NAMES: [&str; 6] = [
+        "gHotSpotVMStructs",
+        "gHotSpotVMStructEntryArrayStride",
+        "gHotSpotVMStructEntryTypeNameOffset",
+        "gHotSpotVMStructEntryFieldNameOffset",
+        "gHotSpotVMStructEntryOffsetOffset",
+        "gHotSpotVMStructEntryAddressOffset",
+    ];
+    let root_directory = open_link(&root.path(format!("proc/{pid}/root"))).ok()?;
+    let file = reopen_regular(open_place_below(root_directory, Path::new(&library.path)).ok()?).ok()?;
+    let status = nix::sys::stat::fstat(&file).ok()?;
+    if status.st_ino != library.inode {
+        return None;
+    }
+    read_elf(&file, MAX_SECTION_BYTES, |elf| {
+        NAMES.into_iter().map(|name| Some((name, elf.exported_object(name.as_bytes(), size_of::<u64>() as u64)?))).collect()
+    })?
+}
+
+/// The table of fields: where it begins, and the offsets of what is read of an entry.
+struct EntryTable {
+    begin: u64,
+    stride: u64,
+    type_name: u64,
+    field_name: u64,
+    /// Of a field of objects: its offset in them
+    offset: u64,
+    /// Of a variable: its address
+    address: u64,
+}
+
+/// One field: its offset, or of a variable its address.
+#[derive(Clone, Copy)]
+struct Field {
+    offset: u64,
+    address: u64,
+}
+
+impl EntryTable {
+    /// The fields of the types that are used, by type and name. The table ends with an entry without a type.
+    fn read(&self, pid: u32) -> Option<FxHashMap<(String, String), Field>> {
+        const TYPES: [&str; 8] =
+            ["JavaThread", "Thread", "OSThread", "ObjectMonitor", "LockStack", "Threads", "ThreadsList", "ThreadsSMRSupport"];
+        let column = |offset: u64, rows: u64| -> Option<Vec<u64>> {
+            let at = |row: u64| self.begin.checked_add(row * self.stride)?.checked_add(offset.min(MAX_STRIDE));
+            read_longs(pid, &(0..rows).map(at).collect::<Option<Vec<u64>>>()?).ok()
+        };
+        let mut types = column(self.type_name, MAX_ENTRIES)?;
+        types.truncate(types.iter().position(|&name| name == 0)?);
+        let rows = u64::try_from(types.len()).ok()?;
+        let names = column(self.field_name, rows)?;
+        let (offsets, addresses) = (column(self.offset, rows)?, column(self.address, rows)?);
+        let types = read_names(pid, &types)?;
+        let used: Vec<usize> =
+            (0..types.len()).filter(|&row| types.get(row).is_some_and(|name| TYPES.contains(&&**name))).collect();
+        let used_names: Vec<u64> = used.iter().filter_map(|&row| names.get(row)).copied().collect();
+        let names = read_names(pid, &used_names)?;
+        let field = |(row, name): (usize, String)| {
+            let field = Field { offset: *offsets.get(row)?, address: *addresses.get(row)? };
+            Some(((types.get(row)?.clone(), name), field))
+        };
+        used.into_iter().zip(names).map(field).collect()
+    }
+}
+
+/// The texts at these addresses; what is longer is cut off.
+fn read_names(pid: u32, addresses: &[u64]) -> Option<Vec<String>> {
+    let bytes = read_scattered(pid, addresses, MAX_NAME_BYTES).ok()?;
+    let name = |bytes: &[u8]| String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned();
+    let names: Vec<String> = bytes.chunks_exact(MAX_NAME_BYTES).map(name).collect();
+    (names.len() == addresses.len()).then_some(names)
+}
+
+struct Fields {
+    by_name: FxHashMap<(String, String), Field>,
+}
+
+impl Fields {
+    fn layout(&self) -> Option<Layout> {
+        let array = || {
+            Some(ThreadList::Array {
+                variable: self.address(&["ThreadsSMRSupport"], "_java_thread_list")?,
+                length: self.offset(&["ThreadsList"], "_length")?,
+                threads: self.offset(&["ThreadsList"], "_threads")?,
+            })
+        };
+        let linked = || {
+            Some(ThreadList::Linked {
+                variable: self.address(&["Threads"], "_thread_list")?,
+                count: self.address(&["Threads"], "_number_of_threads")?,
+                next: self.offset(&["JavaThread"], "_next")?,
+            })
+        };
+        let lock_stack = || {
+            let begin = self.offset(&["JavaThread"], "_lock_stack")?;
+            Some(LockStack {
+                object: self.offset(&["ObjectMonitor"], "_object")?,
+                top: begin.checked_add(self.offset(&["LockStack"], "_top")?)?,
+                base: begin.checked_add(self.offset(&["LockStack"], "_base[0]")?)?,
+            })
+        };
+        // Versions differ in which of the two has a field.
+        const THREAD: [&str; 2] = ["JavaThread", "Thread"];
+        Some(Layout {
+            threads: array().or_else(linked)?,
+            os_thread: self.offset(&THREAD, "_osthread")?,
+            thread_id: self.offset(&["OSThread"], "_thread_id")?,
+            pending_monitor: self.offset(&THREAD, "_current_pending_monitor")?,
+            owner: self.offset(&["ObjectMonitor"], "_owner")?,
+            stack: (self.offset(&THREAD, "_stack_base")?, self.offset(&THREAD, "_stack_size")?),
+            owner_id: self.offset(&THREAD, "_monitor_owner_id"),
+            lock_stack: lock_stack(),
+        })
+    }
+
+    fn field(&self, types: &[&str], name: &str) -> Option<Field> {
+        types.iter().find_map(|of| self.by_name.get(&((*of).to_owned(), name.to_owned()))).copied()
+    }
+
+    fn offset(&self, types: &[&str], name: &str) -> Option<u64> {
+        Some(self.field(types, name)?.offset).filter(|&offset| offset < MAX_OFFSET)
+    }
+
+    fn address(&self, types: &[&str], name: &str) -> Option<u64> {
+        Some(self.field(types, name)?.address).filter(|&address| address != 0)
+    }
+}
