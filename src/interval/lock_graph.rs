@@ -53,7 +53,12 @@ impl Owner {
         let call = row.owner.syscall.and_then(|call| Syscall::from_number(machine, call));
         let lock_call = call.filter(|call| call.is_contended_futex() || call.is_likely_mutex());
         let monitor = row.awaited_monitor.map(|monitor| futex_lock(row, monitor, false));
-        let by_call = lock_call.and_then(|call| Some(futex_lock(row, call.futex_wait()?.address(), call.is_shared_futex())));
+        // With the C library musl the call looks like that on a mutex.
+        let in_timed_futex = thread.wait.has_timeout && matches!(thread.class, WaitClass::Futex | WaitClass::Lock);
+        let is_no_lock = row.field == OwnerField::JavaMonitor && in_timed_futex;
+        let by_call = lock_call
+            .filter(|_| !is_no_lock)
+            .and_then(|call| Some(futex_lock(row, call.futex_wait()?.address(), call.is_shared_futex())));
         let sub_samples = waits.sub_samples.len().max(1) as f64;
         Owner {
             lock: futex_lock(row, row.futex_address, row.is_shared),
@@ -64,9 +69,7 @@ impl Owner {
             activity: match row.field {
                 OwnerField::JavaMonitor if monitor.is_some() => HolderActivity::Lock,
                 // Thread.sleep is no system call of its own.
-                OwnerField::JavaMonitor if thread.wait.has_timeout && thread.class == WaitClass::Futex => {
-                    HolderActivity::TimedWait
-                }
+                OwnerField::JavaMonitor if in_timed_futex => HolderActivity::TimedWait,
                 _ => awaited.owner_activity(&thread, call),
             },
             has_timeout: thread.wait.has_timeout && by_call.is_some(),

@@ -25,6 +25,7 @@ pub mod owner_peers;
 mod peer_waits;
 pub mod pipe_writers;
 mod pipelines;
+mod reading_turns;
 pub mod remote_waits;
 mod server_sockets;
 pub mod tcp_files;

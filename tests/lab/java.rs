@@ -83,6 +83,7 @@ fn an_owner_that_waits_for_a_second_monitor() {
     held("nested", "critical", "which waits for a lock that nested/", "that lock is held by nested/");
 }
 
+/// Since long before stalltop began: none of the threads has run meanwhile.
 #[test]
 fn two_threads_that_wait_for_each_others_monitor() {
     check("deadlock", |said| {

@@ -238,12 +238,16 @@ impl Pair {
         // A difference of sums: beside another load the CPU may not be known.
         let has_hidden = |at: usize| self.alone[at].iter().any(|finding| finding.kind == Kind::HiddenCpu);
         // Where little of the CPU time is idle the queue is reported in place of it.
-        let has_blocked = |at: usize| self.alone[at].iter().any(|finding| finding.kind == Kind::IdleButBlocked);
+        let names_group = |at: usize, finding: &Finding| {
+            let Subject::Group { name, .. } = &finding.subject else { return false };
+            let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
+            self.alone[at].iter().any(|alone| alone.kind == Kind::IdleButBlocked && alone.sentence.contains(&name))
+        };
         for finding in last {
             let is_hidden_somewhere = finding.kind == Kind::HiddenCpu && finding.subject == Subject::Host;
             let owner = match owners(&Key::new(finding)) {
                 [false, false] if is_hidden_somewhere => [0, 1].map(has_hidden),
-                [false, false] if finding.kind == Kind::MutexQueue => [0, 1].map(has_blocked),
+                [false, false] if finding.kind == Kind::MutexQueue => [0, 1].map(|at| names_group(at, finding)),
                 owner => owner,
             };
             if owner == [false, false] && !SUMS.contains(&finding.kind) {

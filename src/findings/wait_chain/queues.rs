@@ -58,7 +58,7 @@ fn is_counted_as_blocked(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
 pub const BY_WAIT_EVENT: &str = "PostgreSQL's own wait event (my_wait_event_info)";
 
 /// How it is known that threads of a Java virtual machine wait for a monitor.
-pub const BY_VIRTUAL_MACHINE: &str = "the Java virtual machine's own word (JavaThread::_current_pending_monitor)";
+pub const BY_VIRTUAL_MACHINE: &str = "the Java virtual machine says so (JavaThread::_current_pending_monitor)";
 
 /// Share of a queue's threads at one futex address, or for one lock of a database, from which it is one lock. docs/metrics.md, "Fixed thresholds".
 const MIN_ONE_ADDRESS_SHARE: f64 = 0.8;

@@ -372,8 +372,9 @@ impl KnownThread {
 
     /// It did not run, so it is in the same wait, which may not have been read yet.
     fn reread_wait(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> ThreadChange {
-        let before = self.wait.wchan.is_ok();
+        let (before, monitor) = (self.wait.wchan.is_ok(), self.java_monitor);
         self.read_wait_if_due(context, options, keep);
+        self.java_monitor = monitor.filter(|_| self.state == TaskState::Sleeping);
         if self.wait.wchan.is_ok() == before {
             return ThreadChange::Unchanged;
         }

@@ -55,7 +55,10 @@ pub fn read_scattered(pid: u32, addresses: &[u64], length: usize) -> Result<Vec<
         let (begin, wanted) = (bytes.len(), remote.len() * length);
         bytes.resize(begin + wanted, 0);
         let there = bytes.get_mut(begin..).unwrap_or_default();
-        let read = process_vm_readv(process, &mut [IoSliceMut::new(there)], &remote)?;
+        let read = match process_vm_readv(process, &mut [IoSliceMut::new(there)], &remote) {
+            Err(why) if begin == 0 => return Err(why),
+            read => read.unwrap_or(0),
+        };
         if read < wanted {
             bytes.truncate(begin + read / length.max(1) * length);
             break;
@@ -114,6 +117,8 @@ mod tests {
         assert_eq!(read_longs(pid, &addresses), Ok((0..3000).rev().collect()));
         addresses[2500] = 8;
         assert_eq!(read_longs(pid, &addresses).map(|longs| longs.len()), Ok(2500), "not mapped");
+        addresses[2048] = 8;
+        assert_eq!(read_longs(pid, &addresses).map(|longs| longs.len()), Ok(2048), "the first of a system call");
         assert_eq!(read_longs(pid, &[]), Ok(Vec::new()));
     }
 }

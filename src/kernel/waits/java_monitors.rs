@@ -6,7 +6,7 @@
 mod layout;
 mod threads;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::layout::{Layout, find_layout};
 use self::threads::JavaThreads;
@@ -14,96 +14,122 @@ use super::holder_wait::read_holder_wait;
 use super::lock_owners::FutexLock;
 use super::look_up::LookUp;
 use super::namespace_tids::NamespaceTids;
+use super::reading_turns::ReadingTurns;
 use crate::ids::ProcessId;
 use crate::kernel::root::Root;
 use crate::kernel::scan::{KnownProcess, TaskScanner};
 use crate::kernel::task::files::TaskFiles;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedWait, OwnerField};
-use crate::units::SmallSort;
 
 /// Virtual machines whose threads are read.
-const MAX_MACHINES: usize = 64;
+const MAX_VIRTUAL_MACHINES: usize = 64;
 /// The smallest has more threads: of its garbage collector, its compilers, and for signals.
 const MIN_THREADS: usize = 5;
-/// Monitors whose owner is read in one sub-sample: those with most waiters.
-const MAX_MONITORS: usize = 8;
 
 /// The Java monitors for which threads wait.
 #[derive(Debug, Default)]
 pub struct JavaMonitors {
-    machines: FxHashMap<ProcessId, Machine>,
-    /// The machines were read in this interval.
-    is_read: bool,
-    /// Waiters of the current sub-sample, by process, monitor and group
-    waiters: FxHashMap<(u32, u64, u16), u32>,
+    virtual_machines: FxHashMap<ProcessId, VirtualMachine>,
+    /// They were looked for in this interval.
+    is_current: bool,
+    /// Threads of the current sub-sample that wait
+    waiters: FxHashMap<Place, u32>,
+    turns: ReadingTurns<Place>,
     tids: NamespaceTids,
 }
 
-/// One virtual machine.
+/// A monitor of a process, and the group of the threads that wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Place {
+    pid: u32,
+    monitor: u64,
+    group: u16,
+}
+
 #[derive(Debug, Default)]
-struct Machine {
+struct VirtualMachine {
     layout: LookUp<Layout>,
     threads: JavaThreads,
-    /// A thread waited for a monitor when it was last read.
-    has_waiters: bool,
+    /// It was read before: threads that have not run since wait for nothing else than then.
+    was_read: bool,
+    /// It is read in this sub-sample: a thread may wait for a monitor, or did so in the last one.
+    is_read: bool,
 }
 
 impl JavaMonitors {
-    /// Begins a sub-sample: reads for which monitors threads wait, into `KnownThread::java_monitor`. Virtual machines without such threads
-    /// are read once an interval.
+    /// Begins a sub-sample: reads for which monitors threads wait, into `KnownThread::java_monitor`. Of a virtual machine that was read before
+    /// only threads that sub-samples saw in a futex; once an interval while none of them waits for a monitor.
     pub fn read(&mut self, root: &Root, scanner: &mut TaskScanner) {
         self.waiters.clear();
-        if !std::mem::replace(&mut self.is_read, true) {
-            self.find_machines(root, scanner);
+        if !std::mem::replace(&mut self.is_current, true) {
+            self.find_virtual_machines(scanner);
         }
-        for (id, machine) in &mut self.machines {
-            let (Some(layout), true) = (machine.layout.known(), machine.has_waiters) else { continue };
-            let found = machine.threads.waiters(id.pid, layout);
-            machine.has_waiters = !found.is_empty();
-            let mut monitors: FxHashMap<u32, u64> = FxHashMap::default();
-            for waiter in found {
-                if let Some(tid) = self.tids.in_our_namespace(scanner.files(), id.pid, waiter.tid) {
-                    monitors.insert(tid, waiter.monitor);
-                }
-            }
-            let Some(known) = scanner.process_mut(id.pid) else { continue };
-            for thread in known.threads_mut() {
+        for (id, virtual_machine) in &mut self.virtual_machines {
+            let (host, pid) = (root.clone(), id.pid);
+            virtual_machine.layout.advance(move || find_layout(&host, pid));
+            let Some(known) = scanner.process_mut(pid).filter(|_| virtual_machine.is_read) else { continue };
+            let (thread_count, in_futex) = (known.threads().0.len(), hot_in_futex(known));
+            let may_read = !known.memory_read_may_hang() && thread_count >= MIN_THREADS;
+            let Some(layout) = virtual_machine.layout.known().filter(|_| may_read) else { continue };
+            let (tids, files) = (&mut self.tids, scanner.files());
+            let mut tid_of = |tid: u32| tids.in_our_namespace(files, pid, tid);
+            let was_read = std::mem::replace(&mut virtual_machine.was_read, true);
+            let is_wanted = |tid: u32| !was_read || tid_of(tid).is_some_and(|tid| in_futex.contains(&tid));
+            let found = virtual_machine.threads.waiters(pid, layout, thread_count, is_wanted);
+            virtual_machine.is_read = !found.is_empty();
+            let monitors: FxHashMap<u32, u64> =
+                found.into_iter().filter_map(|waiter| Some((tid_of(waiter.tid)?, waiter.monitor))).collect();
+            let threads = scanner.process_mut(pid).map(KnownProcess::threads_mut).unwrap_or_default();
+            for thread in threads {
                 let sleeps = thread.state == TaskState::Sleeping;
                 thread.java_monitor = monitors.get(&thread.tid).copied().filter(|_| sleeps);
             }
         }
     }
 
-    /// Looks for virtual machines, and reads the lists of their threads. All of them are read in this sub-sample.
-    fn find_machines(&mut self, root: &Root, scanner: &TaskScanner) {
-        let mut found: FxHashMap<ProcessId, Machine> = FxHashMap::default();
-        for known in scanner.processes().iter().filter(|known| is_virtual_machine(known)) {
+    /// Begins an interval: looks for virtual machines, and chooses those that are read.
+    fn find_virtual_machines(&mut self, scanner: &TaskScanner) {
+        let mut found: FxHashMap<ProcessId, VirtualMachine> = FxHashMap::default();
+        let mut usable = 0;
+        for known in scanner.processes() {
             let id = known.sampled.id();
-            let mut machine = self.machines.remove(&id).unwrap_or_default();
-            if found.len() < MAX_MACHINES && !known.memory_read_may_hang() {
-                let (host, pid) = (root.clone(), id.pid);
-                machine.layout.advance(move || find_layout(&host, pid));
-                let is_current = |layout| machine.threads.refresh(pid, layout).is_some();
-                machine.has_waiters = machine.layout.known().is_some_and(is_current);
-                found.insert(id, machine);
+            let before = self.virtual_machines.remove(&id);
+            if before.is_none() && !is_virtual_machine(known) {
+                continue;
+            }
+            let mut virtual_machine = before.unwrap_or_default();
+            let is_other = matches!(virtual_machine.layout, LookUp::Unknown);
+            usable += usize::from(!is_other);
+            if is_other || usable <= MAX_VIRTUAL_MACHINES {
+                virtual_machine.threads.forget();
+                virtual_machine.is_read = !virtual_machine.was_read || !hot_in_futex(known).is_empty();
+                found.insert(id, virtual_machine);
             }
         }
-        self.machines = found;
+        self.virtual_machines = found;
     }
 
     /// Counts a thread that waits for a monitor.
     pub fn add_waiter(&mut self, group: u16, pid: u32, monitor: u64) {
-        *self.waiters.entry((pid, monitor, group)).or_default() += 1;
+        *self.waiters.entry(Place { pid, monitor, group }).or_default() += 1;
     }
 
     /// Ends the sub-sample: calls `found` with each monitor for which threads of a group wait, whether its owner was read, and the owner.
     pub fn find_owners(&mut self, files: &mut TaskFiles, mut found: impl FnMut(FutexLock, bool, Option<BlockedWait>)) {
-        let mut waiters: Vec<((u32, u64, u16), u32)> = self.waiters.drain().collect();
-        waiters.small_sort_by_key(|&(place, count)| (std::cmp::Reverse(count), place));
-        for (at, ((pid, monitor, group), count)) in waiters.into_iter().enumerate() {
-            let is_read = at < MAX_MONITORS;
-            let owner = if is_read { self.read_owner(files, pid, monitor, group) } else { None };
+        let waiters = std::mem::take(&mut self.waiters);
+        self.turns.chained.retain(|place| waiters.contains_key(place));
+        let selected: FxHashSet<Place> =
+            self.turns.select(waiters.iter().map(|(&place, &count)| (place, count)).collect()).into_iter().collect();
+        self.turns.chained.retain(|place| !selected.contains(place));
+        for (place, count) in waiters {
+            let Place { pid, monitor, group } = place;
+            let is_read = selected.contains(&place);
+            let owner = if is_read { self.read_owner(files, place) } else { None };
+            let awaited_monitor = owner.as_ref().and_then(|(_, awaited)| *awaited);
+            if let Some(awaited) = awaited_monitor {
+                self.turns.chained.extend([place, Place { monitor: awaited, ..place }]);
+            }
             let lock = FutexLock {
                 group,
                 pid,
@@ -112,28 +138,35 @@ impl JavaMonitors {
                 field: OwnerField::JavaMonitor,
                 waiters: count,
                 timed_waiters: 0,
-                awaited_monitor: owner.as_ref().and_then(|(_, monitor)| *monitor),
+                awaited_monitor,
             };
             found(lock, is_read, owner.map(|(wait, _)| wait));
         }
     }
 
     /// The owner, if it is the same before and after what it does was read, and the monitor that it waits to enter itself.
-    fn read_owner(&mut self, files: &mut TaskFiles, pid: u32, monitor: u64, group: u16) -> Option<(BlockedWait, Option<u64>)> {
-        let (_, machine) = self.machines.iter().find(|(id, _)| id.pid == pid)?;
-        let layout = machine.layout.known()?;
-        let owner = machine.threads.owner(pid, layout, monitor)?;
+    fn read_owner(&mut self, files: &mut TaskFiles, place: Place) -> Option<(BlockedWait, Option<u64>)> {
+        let Place { pid, monitor, group } = place;
+        let (_, virtual_machine) = self.virtual_machines.iter_mut().find(|(id, _)| id.pid == pid)?;
+        let layout = virtual_machine.layout.known()?;
+        let owner = virtual_machine.threads.owner(pid, layout, monitor)?;
         let tid = self.tids.in_our_namespace(files, pid, owner.tid)?;
         let wait = read_holder_wait(files, pid, tid, group)?;
-        let is_same = machine.threads.owner(pid, layout, monitor) == Some(owner);
-        is_same.then_some((wait, owner.pending_monitor))
+        let awaited_monitor = virtual_machine.threads.awaited_by_owner(pid, layout, &owner)?;
+        Some((wait, awaited_monitor))
     }
 
     /// Ends an interval.
     pub fn finish_interval(&mut self) {
-        self.is_read = false;
+        self.is_current = false;
         self.tids.finish_interval();
     }
+}
+
+/// Its threads that sub-samples read and saw asleep in a futex.
+fn hot_in_futex(known: &KnownProcess) -> FxHashSet<u32> {
+    let in_futex = known.hot_threads().filter(|thread| thread.state == TaskState::Sleeping && thread.futex_wait.is_some());
+    in_futex.map(|thread| thread.tid).collect()
 }
 
 /// Whether the process may be a Java virtual machine: by its name, or by the name of a thread that each has since version 9.

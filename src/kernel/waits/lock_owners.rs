@@ -10,6 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::futex_words::{LockLayout, NamedOwner, read_owner};
 use super::holder_wait::{is_same_wait, read_holder_wait};
 use super::namespace_tids::NamespaceTids;
+use super::reading_turns::ReadingTurns;
 use crate::ids::TaskId;
 use crate::kernel::task::files::TaskFiles;
 use crate::kernel::task::{parse_stat, parse_tgid};
@@ -19,12 +20,6 @@ use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, MAX_LOCK_OWNERS, O
 use crate::sample::{Absent, Name};
 use crate::units::SmallSort;
 
-/// Locks whose owner is read in one sub-sample: each takes about 25 µs. If there are more, the locks of a chain are among them, and
-/// otherwise half of them are the locks with the most waiters. The others take turns in the rest.
-const MAX_LOCKS: usize = 8;
-/// Locks of longer chains take turns, too.
-const MAX_FIXED: usize = 6;
-
 /// The locks for which threads wait, and the owners seen since the last sample.
 #[derive(Debug, Default)]
 pub struct LockOwners {
@@ -32,11 +27,7 @@ pub struct LockOwners {
     locks: FxHashMap<LockPlace, (FutexLock, LockLayout)>,
     /// Those of which the last reading named the owner
     named: FxHashSet<LockPlace>,
-    /// Those of which the last reading named an owner that waits at a futex, and those at that futex, and those whose owner has ended:
-    /// a deadlock of locks with few waiters is seen only if all of its locks are read in most sub-samples.
-    chained: FxHashSet<LockPlace>,
-    /// The lock that was read last in its turn
-    last_in_turn: Option<LockPlace>,
+    turns: ReadingTurns<LockPlace>,
     /// Since the last sample
     readings: FxHashMap<LockPlace, Readings>,
     /// With the place of a lock whose owner was read
@@ -119,11 +110,11 @@ impl LockOwners {
     pub fn read_owners(&mut self, files: &mut TaskFiles, (sub_sample, now_ns): (u16, u64)) {
         let locks = std::mem::take(&mut self.locks);
         self.named.retain(|place| locks.contains_key(place));
-        self.chained.retain(|place| locks.contains_key(place));
-        let selected = self.select(&locks);
+        self.turns.chained.retain(|place| locks.contains_key(place));
+        let selected = self.turns.select(locks.iter().map(|(&place, (lock, _))| (place, lock.waiters)).collect());
         for place in &selected {
             self.named.remove(place);
-            self.chained.remove(place);
+            self.turns.chained.remove(place);
         }
         locks.keys().for_each(|&place| self.readings.entry(place).or_default().sub_samples += 1);
         for place in selected {
@@ -132,34 +123,14 @@ impl LockOwners {
             if let Some(owner) = self.read_owner(files, lock, layout) {
                 self.named.insert(place);
                 if owner.state == TaskState::Dead {
-                    self.chained.insert(place);
+                    self.turns.chained.insert(place);
                 }
                 if let Some(next) = next_place(&owner, lock).filter(|next| locks.contains_key(next)) {
-                    self.chained.extend([place, next]);
+                    self.turns.chained.extend([place, next]);
                 }
                 self.count(Some(place), lock, BlockedWait { last_sub_sample: sub_sample, blocked_since_ns: now_ns, ..owner });
             }
         }
-    }
-
-    /// The locks that are read in this sub-sample.
-    fn select(&mut self, locks: &FxHashMap<LockPlace, (FutexLock, LockLayout)>) -> Vec<LockPlace> {
-        let mut places: Vec<(LockPlace, u32)> = locks.iter().map(|(&place, (lock, _))| (place, lock.waiters)).collect();
-        places.small_sort_by_key(|&(place, waiters)| (!self.chained.contains(&place), Reverse(waiters), place));
-        let mut places: Vec<LockPlace> = places.into_iter().map(|(place, _)| place).collect();
-        if places.len() <= MAX_LOCKS {
-            return places;
-        }
-        let fixed = self.chained.len().clamp(MAX_LOCKS / 2, MAX_FIXED);
-        let mut others = places.split_off(fixed);
-        others.sort_unstable();
-        let next = others.partition_point(|&place| self.last_in_turn.is_some_and(|last| place <= last));
-        let next = if next == others.len() { 0 } else { next };
-        others.rotate_left(next);
-        others.truncate(MAX_LOCKS - fixed);
-        self.last_in_turn = others.last().copied();
-        places.extend(others);
-        places
     }
 
     /// Ends the interval.
@@ -282,6 +253,7 @@ fn has_ended(files: &mut TaskFiles, pid: u32, named: NamedOwner) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::futex_words::can_read;
+    use super::super::reading_turns::MAX_LOCKS;
     use super::*;
     use crate::kernel::root::Root;
 

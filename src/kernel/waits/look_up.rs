@@ -23,10 +23,15 @@ pub enum LookUp<T> {
 }
 
 impl<T: Send + 'static> LookUp<T> {
+    /// Whether the look-up can begin now.
+    pub fn can_begin(&self) -> bool {
+        matches!(self, LookUp::NotBegun) && LOOK_UPS.load(Ordering::Relaxed) < MAX_LOOK_UPS
+    }
+
     /// Begins the look-up with `find`, unless it was begun or too many others are running, and takes over its result.
     pub fn advance(&mut self, find: impl FnOnce() -> Option<T> + Send + 'static) {
         *self = match std::mem::take(self) {
-            LookUp::NotBegun if LOOK_UPS.load(Ordering::Relaxed) < MAX_LOOK_UPS => begin(find),
+            begins @ LookUp::NotBegun if begins.can_begin() => begin(find),
             LookUp::Running(thread) if thread.is_finished() => {
                 thread.join().ok().flatten().map_or(LookUp::Unknown, LookUp::Known)
             }

@@ -70,7 +70,7 @@ pub struct GroupWait {
     /// They had a timeslice within `ACTIVE_NS`.
     pub active: bool,
     pub threads: u16,
-    /// Part of `threads`: in a futex call at whose address another thread of the group waits, too
+    /// Part of `threads`: in a futex call at whose address another thread of the group waits, too, or behind a Java monitor with others
     pub at_shared_address: u16,
 }
 

@@ -64,8 +64,8 @@ pub enum ThreadList {
     /// A variable with the address of a ThreadsList, which is replaced when a thread begins or ends (version 12 and later): offsets of its
     /// length and of its array of pointers
     Array { variable: u64, length: u64, threads: u64 },
-    /// A variable with the address of the first JavaThread, one with their number, and the offset of the next one's address
-    Linked { variable: u64, count: u64, next: u64 },
+    /// A variable with the address of the first JavaThread, and the offset of the next one's address
+    Linked { variable: u64, next: u64 },
 }
 
 /// The layout of a process's virtual machine. `None`: it has none, is of another kind, or may not be read.
@@ -202,7 +202,6 @@ impl Fields {
         let linked = || {
             Some(ThreadList::Linked {
                 variable: self.address(&["Threads"], "_thread_list")?,
-                count: self.address(&["Threads"], "_number_of_threads")?,
                 next: self.offset(&["JavaThread"], "_next")?,
             })
         };
@@ -238,5 +237,82 @@ impl Fields {
 
     fn address(&self, types: &[&str], name: &str) -> Option<u64> {
         Some(self.field(types, name)?.address).filter(|&address| address != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+    use crate::kernel::task::memory::is_readable;
+
+    #[test]
+    fn the_library_is_found_by_the_mapping_of_its_beginning() {
+        let begin =
+            b"7f1d80000000-7f1d80001000 r--p 00000000 08:01 1234                       /opt/my jdk/lib/server/libjvm.so";
+        let library = parse_library(begin).unwrap();
+        assert_eq!((library.start, library.inode), (0x7f1d_8000_0000, 1234));
+        assert_eq!(library.path, Path::new("/opt/my jdk/lib/server/libjvm.so"));
+        assert!(parse_library(b"7f1d80001000-7f1d80002000 r-xp 00001000 08:01 1234 /opt/jdk/lib/server/libjvm.so").is_none());
+        assert!(parse_library(b"7f1d80000000-7f1d80001000 r--p 00000000 08:01 1234 /opt/jdk/lib/libjava.so").is_none());
+        assert!(parse_library(b"7f1d80000000-7f1d80001000 r--p 00000000 08:01 1234 /x/libjvm.so (deleted)").is_none());
+        assert!(parse_library(b"7ffd2c000000-7ffd2c001000 rw-p 00000000 00:00 0 [stack]").is_none());
+    }
+
+    /// A table in the memory of this process, as a virtual machine exports it.
+    fn read_table(rows: &[(&CStr, &CStr, u64, u64)], ends: bool) -> Option<FxHashMap<(String, String), Field>> {
+        let row = |&(of, name, offset, address): &(&CStr, &CStr, u64, u64)| {
+            [of.as_ptr() as u64, name.as_ptr() as u64, 0, 0, offset, address]
+        };
+        let mut words: Vec<u64> = rows.iter().flat_map(row).collect();
+        // Names are read beyond their ends, and rows beyond the last one.
+        words.resize(if ends { 6 * 8192 } else { words.len() }, 0);
+        let begin = words.as_ptr() as u64;
+        EntryTable { begin, stride: 48, type_name: 0, field_name: 8, offset: 32, address: 40 }.read(std::process::id())
+    }
+
+    #[test]
+    fn fields_are_taken_from_the_table_and_a_layout_needs_all_of_them() {
+        if is_readable(std::process::id()) != Ok(true) {
+            println!("skipped: this user may not read memory");
+            return;
+        }
+        let rows = [
+            (c"Klass", c"_osthread", 1, 0),
+            (c"JavaThread", c"_next", 16, 0),
+            (c"Thread", c"_osthread", 24, 0),
+            (c"OSThread", c"_thread_id", 12, 0),
+            (c"JavaThread", c"_current_pending_monitor", 32, 0),
+            (c"ObjectMonitor", c"_owner", 64, 0),
+            (c"JavaThread", c"_stack_base", 40, 0),
+            (c"JavaThread", c"_stack_size", 48, 0),
+            (c"Threads", c"_thread_list", 0, 0x7000),
+        ];
+        let layout = Fields { by_name: read_table(&rows, true).unwrap() }.layout().unwrap();
+        assert_eq!(layout.threads, ThreadList::Linked { variable: 0x7000, next: 16 });
+        assert_eq!((layout.os_thread, layout.thread_id, layout.pending_monitor, layout.owner), (24, 12, 32, 64));
+        assert_eq!((layout.stack, layout.owner_id, layout.lock_stack), ((40, 48), None, None));
+        let newer = [
+            (c"ThreadsSMRSupport", c"_java_thread_list", 0, 0x8000),
+            (c"ThreadsList", c"_length", 4, 0),
+            (c"ThreadsList", c"_threads", 16, 0),
+            (c"JavaThread", c"_monitor_owner_id", 56, 0),
+            (c"JavaThread", c"_lock_stack", 100, 0),
+            (c"LockStack", c"_top", 0, 0),
+            (c"LockStack", c"_base[0]", 8, 0),
+            (c"ObjectMonitor", c"_object", 8, 0),
+        ];
+        let layout = Fields { by_name: read_table(&[&rows[..], &newer].concat(), true).unwrap() }.layout().unwrap();
+        assert_eq!(layout.threads, ThreadList::Array { variable: 0x8000, length: 4, threads: 16 });
+        assert_eq!((layout.owner_id, layout.lock_stack), (Some(56), Some(LockStack { object: 8, top: 100, base: 108 })));
+        for missing in 1..rows.len() {
+            let mut fewer = rows.to_vec();
+            fewer.remove(missing);
+            assert_eq!(Fields { by_name: read_table(&fewer, true).unwrap() }.layout(), None, "without {:?}", rows[missing]);
+        }
+        let mut hostile = rows.to_vec();
+        hostile[5].2 = u64::MAX;
+        assert_eq!(Fields { by_name: read_table(&hostile, true).unwrap() }.layout(), None, "no object is so large");
     }
 }

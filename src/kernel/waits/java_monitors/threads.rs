@@ -2,8 +2,6 @@
 //!
 //! Nothing stops the virtual machine meanwhile: what is read of a thread counts only if the thread is still the same afterwards.
 
-use std::ops::Range;
-
 use super::layout::{Layout, LockStack, ThreadList};
 use crate::kernel::task::memory::{read_longs, read_memory, read_scattered};
 
@@ -17,14 +15,13 @@ const MAX_RESERVED_OWNER: u64 = 2;
 const LOCK_STACK_PLACES: usize = 8;
 
 /// A thread that runs Java code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct JavaThread {
     /// Of the JavaThread
     address: u64,
     os_thread: u64,
     /// In the pid namespace of the process
     tid: u32,
-    stack: Range<u64>,
 }
 
 /// A thread that waits to enter a monitor.
@@ -41,136 +38,173 @@ pub struct MonitorWaiter {
 pub struct MonitorOwner {
     /// In the pid namespace of the process
     pub tid: u32,
-    /// As the monitor has it
-    pub word: u64,
-    /// The monitor that it waits to enter itself
-    pub pending_monitor: Option<u64>,
+    monitor: u64,
+    thread: JavaThread,
+    sign: OwnerSign,
+}
+
+/// What shows that a thread owns a monitor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OwnerSign {
+    /// The monitor has this word, which names the thread.
+    Named(u64),
+    /// The monitor has this number, which the thread has at this offset.
+    Id { word: u64, offset: u64 },
+    /// The monitor does not name it, and the thread's lock stack has this object.
+    Locked { object: u64, stack: LockStack },
 }
 
 /// The threads of one virtual machine.
 #[derive(Debug, Default)]
 pub struct JavaThreads {
-    /// What changes when a thread begins or ends
-    list: Option<(u64, u64)>,
-    threads: Vec<JavaThread>,
+    /// `None`: not read in this interval
+    threads: Option<Vec<JavaThread>>,
+    /// The numbers by which monitors name them, as they were in this sub-sample: `Layout::owner_id`
+    owner_ids: Vec<u64>,
 }
 
 impl JavaThreads {
-    /// Reads the list of threads, if it has changed.
-    pub fn refresh(&mut self, pid: u32, layout: &Layout) -> Option<()> {
-        let list = match layout.threads {
-            ThreadList::Array { variable, .. } => (read_long(pid, variable)?, 0),
-            ThreadList::Linked { variable, count, .. } => (read_long(pid, variable)?, u64::from(read_int(pid, count)?)),
-        };
-        if self.list == Some(list) {
-            return Some(());
-        }
-        self.list = None;
-        self.threads.clear();
-        let addresses = match layout.threads {
-            ThreadList::Array { length, threads, .. } => read_array(pid, list.0, (length, threads))?,
-            ThreadList::Linked { next, .. } => follow_links(pid, list.0, next),
-        };
-        self.threads = read_threads(pid, layout, &addresses)?;
-        self.list = Some(list);
-        Some(())
+    /// Begins an interval: threads may have begun or ended.
+    pub fn forget(&mut self) {
+        self.threads = None;
     }
 
-    /// The threads that wait to enter a monitor.
-    pub fn waiters(&self, pid: u32, layout: &Layout) -> Vec<MonitorWaiter> {
-        let pending = self.of_each(pid, |thread| thread.address.checked_add(layout.pending_monitor));
-        let may_wait = self.threads.iter().zip(pending).filter(|&(_, monitor)| is_object(monitor));
-        let (waiting, monitors): (Vec<&JavaThread>, Vec<u64>) = may_wait.unzip();
+    /// Begins a sub-sample: those of the threads for which `is_wanted` holds that wait to enter a monitor. `most`: threads of the process
+    pub fn waiters(
+        &mut self,
+        pid: u32,
+        layout: &Layout,
+        most: usize,
+        mut is_wanted: impl FnMut(u32) -> bool,
+    ) -> Vec<MonitorWaiter> {
+        self.owner_ids.clear();
+        let threads =
+            self.threads.get_or_insert_with(|| read_threads(pid, layout, most.min(MAX_JAVA_THREADS)).unwrap_or_default());
+        let wanted: Vec<JavaThread> = threads.iter().filter(|thread| is_wanted(thread.tid)).copied().collect();
+        let pending = of_each(pid, &wanted, layout.pending_monitor);
+        let may_wait = wanted.into_iter().zip(pending).filter(|&(_, monitor)| is_object(monitor));
+        let (waiting, monitors): (Vec<JavaThread>, Vec<u64>) = may_wait.unzip();
         let are_same = are_same(pid, layout, &waiting);
         let waiters = waiting.into_iter().zip(monitors).zip(are_same).filter(|&(_, is_same)| is_same);
         waiters.map(|((thread, monitor), _)| MonitorWaiter { tid: thread.tid, monitor }).collect()
     }
 
     /// The thread that owns the monitor. `None`: none, or it is not known, as of a virtual thread that runs on no thread.
-    pub fn owner(&self, pid: u32, layout: &Layout, monitor: u64) -> Option<MonitorOwner> {
+    pub fn owner(&mut self, pid: u32, layout: &Layout, monitor: u64) -> Option<MonitorOwner> {
+        let threads = self.threads.as_deref()?;
         let word = read_long(pid, monitor.checked_add(layout.owner)?)?;
-        let thread = match (layout.lock_stack, layout.owner_id) {
-            (Some(stack), _) if word == ANONYMOUS_OWNER => self.locked_by(pid, &stack, monitor)?,
+        let (thread, sign) = match (layout.lock_stack, layout.owner_id) {
+            (Some(stack), _) if word == ANONYMOUS_OWNER => {
+                let pointer = read_long(pid, monitor.checked_add(stack.object)?).filter(|&pointer| is_object(pointer))?;
+                let object = read_long(pid, pointer).filter(|&object| is_object(object))?;
+                (locked_by(pid, &stack, threads, object)?, OwnerSign::Locked { object, stack })
+            }
             _ if word <= MAX_RESERVED_OWNER => return None,
-            (_, Some(owner_id)) => {
-                let ids = self.of_each(pid, |thread| thread.address.checked_add(owner_id));
-                self.threads.iter().zip(ids).find(|&(_, id)| id == word)?.0
+            (_, Some(offset)) => {
+                if self.owner_ids.is_empty() {
+                    self.owner_ids = of_each(pid, threads, offset);
+                }
+                let (thread, _) = threads.iter().zip(&self.owner_ids).find(|&(_, &id)| id == word)?;
+                (*thread, OwnerSign::Id { word, offset })
             }
             (_, None) => {
-                let by_address = self.threads.iter().find(|thread| thread.address == word);
-                by_address.or_else(|| self.threads.iter().find(|thread| thread.stack.contains(&word)))?
+                let by_address = threads.iter().find(|thread| thread.address == word).copied();
+                (by_address.or_else(|| with_stack_address(pid, layout, threads, word))?, OwnerSign::Named(word))
             }
         };
-        let pending_monitor = read_long(pid, thread.address.checked_add(layout.pending_monitor)?)?;
-        let is_same = are_same(pid, layout, &[thread]).first() == Some(&true);
-        let pending_monitor = Some(pending_monitor).filter(|&monitor| is_object(monitor));
-        is_same.then_some(MonitorOwner { tid: thread.tid, word, pending_monitor })
+        Some(MonitorOwner { tid: thread.tid, monitor, thread, sign })
     }
 
-    /// The thread whose lock stack has the object of a monitor.
-    fn locked_by(&self, pid: u32, stack: &LockStack, monitor: u64) -> Option<&JavaThread> {
-        let pointer = read_long(pid, monitor.checked_add(stack.object)?).filter(|&pointer| is_object(pointer))?;
-        let object = read_long(pid, pointer).filter(|&object| is_object(object))?;
-        let tops = self.of_each(pid, |thread| thread.address.checked_add(stack.top));
-        let bases: Vec<u64> = self.threads.iter().map(|thread| thread.address.saturating_add(stack.base)).collect();
-        let places = read_scattered(pid, &bases, LOCK_STACK_PLACES * size_of::<u64>()).ok()?;
-        let (places, _) = places.as_chunks::<{ size_of::<u64>() }>();
-        let has_locked = |(top, places): (u64, &[[u8; 8]])| {
-            let used = u64::from(low_half(top)).saturating_sub(stack.base) / size_of::<u64>() as u64;
-            let used = usize::try_from(used).unwrap_or(usize::MAX);
-            places.iter().take(used).any(|&place| u64::from_ne_bytes(place) == object)
+    /// The monitor that the owner of another one waits to enter itself. The outer `None`: it does not own that any more.
+    pub fn awaited_by_owner(&self, pid: u32, layout: &Layout, owner: &MonitorOwner) -> Option<Option<u64>> {
+        let MonitorOwner { monitor, thread, sign, .. } = *owner;
+        let pending = of_each(pid, &[thread], layout.pending_monitor).first().copied()?;
+        let word = read_long(pid, monitor.checked_add(layout.owner)?)?;
+        let is_owner = match sign {
+            OwnerSign::Named(named) => word == named,
+            OwnerSign::Id { word: id, offset } => word == id && of_each(pid, &[thread], offset) == [id],
+            OwnerSign::Locked { object, stack } => {
+                word == ANONYMOUS_OWNER && locked_by(pid, &stack, &[thread], object).is_some()
+            }
         };
-        let stacks = tops.into_iter().zip(places.chunks_exact(LOCK_STACK_PLACES));
-        self.threads.iter().zip(stacks).find(|&(_, stack)| has_locked(stack)).map(|(thread, _)| thread)
+        let is_same = are_same(pid, layout, &[thread]) == [true];
+        (is_owner && is_same).then_some(Some(pending).filter(|&pending| is_object(pending)))
     }
+}
 
-    /// What is at an address of each thread; of those from the first one that is not mapped 0.
-    fn of_each(&self, pid: u32, address: impl Fn(&JavaThread) -> Option<u64>) -> Vec<u64> {
-        let addresses: Vec<u64> = self.threads.iter().map(|thread| address(thread).unwrap_or(0)).collect();
-        let mut longs = read_longs(pid, &addresses).unwrap_or_default();
-        longs.resize(self.threads.len(), 0);
-        longs
-    }
+/// The thread whose lock stack has the object.
+fn locked_by(pid: u32, stack: &LockStack, threads: &[JavaThread], object: u64) -> Option<JavaThread> {
+    let tops = of_each(pid, threads, stack.top);
+    let bases: Vec<u64> = threads.iter().map(|thread| thread.address.saturating_add(stack.base)).collect();
+    let places = read_scattered(pid, &bases, LOCK_STACK_PLACES * size_of::<u64>()).ok()?;
+    let (places, _) = places.as_chunks::<{ size_of::<u64>() }>();
+    let has_locked = |(top, places): (u64, &[[u8; 8]])| {
+        let used = u64::from(low_half(top)).saturating_sub(stack.base) / size_of::<u64>() as u64;
+        let used = usize::try_from(used).unwrap_or(usize::MAX);
+        places.iter().take(used).any(|&place| u64::from_ne_bytes(place) == object)
+    };
+    let stacks = tops.into_iter().zip(places.chunks_exact(LOCK_STACK_PLACES));
+    threads.iter().zip(stacks).find(|&(_, stack)| has_locked(stack)).map(|(thread, _)| *thread)
+}
+
+/// The thread in whose stack the address is.
+fn with_stack_address(pid: u32, layout: &Layout, threads: &[JavaThread], address: u64) -> Option<JavaThread> {
+    let (ends, lengths) = (of_each(pid, threads, layout.stack.0), of_each(pid, threads, layout.stack.1));
+    let is_inside = |(&end, &length): (&u64, &u64)| (end.saturating_sub(length)..end).contains(&address);
+    threads.iter().zip(ends.iter().zip(&lengths)).find(|&(_, stack)| is_inside(stack)).map(|(thread, _)| *thread)
+}
+
+/// What each thread has at an offset; of those from the first one that is not mapped 0.
+fn of_each(pid: u32, threads: &[JavaThread], offset: u64) -> Vec<u64> {
+    let addresses: Vec<u64> = threads.iter().map(|thread| thread.address.saturating_add(offset)).collect();
+    let mut longs = read_longs(pid, &addresses).unwrap_or_default();
+    longs.resize(threads.len(), 0);
+    longs
 }
 
 /// Whether each of these threads still is what it was when the list was read.
-fn are_same(pid: u32, layout: &Layout, threads: &[&JavaThread]) -> Vec<bool> {
-    let addresses: Vec<u64> = threads.iter().map(|thread| thread.address.saturating_add(layout.os_thread)).collect();
-    let mut os_threads = read_longs(pid, &addresses).unwrap_or_default();
-    os_threads.resize(threads.len(), 0);
-    threads.iter().zip(os_threads).map(|(thread, os_thread)| thread.os_thread == os_thread).collect()
+fn are_same(pid: u32, layout: &Layout, threads: &[JavaThread]) -> Vec<bool> {
+    let os_threads = of_each(pid, threads, layout.os_thread);
+    let addresses: Vec<u64> = threads.iter().map(|thread| thread.os_thread.saturating_add(layout.thread_id)).collect();
+    let mut tids = read_longs(pid, &addresses).unwrap_or_default();
+    tids.resize(threads.len(), 0);
+    let now = os_threads.into_iter().zip(tids);
+    let is_same =
+        |(thread, (os_thread, tid)): (&JavaThread, (u64, u64))| (thread.os_thread, thread.tid) == (os_thread, low_half(tid));
+    threads.iter().zip(now).map(is_same).collect()
 }
 
-/// The pointers of a ThreadsList. `offsets`: of its length and its array
-fn read_array(pid: u32, list: u64, (length, threads): (u64, u64)) -> Option<Vec<u64>> {
-    let count = usize::try_from(read_int(pid, list.checked_add(length)?)?).ok()?.min(MAX_JAVA_THREADS);
-    let begin = read_long(pid, list.checked_add(threads)?)?;
-    let mut bytes = vec![0; count * size_of::<u64>()];
-    read_memory(pid, begin, &mut bytes).ok()?;
-    let (pointers, _) = bytes.as_chunks();
-    Some(pointers.iter().map(|&pointer| u64::from_ne_bytes(pointer)).collect())
-}
-
-fn follow_links(pid: u32, first: u64, next: u64) -> Vec<u64> {
-    let follow = |&address: &u64| read_long(pid, address.checked_add(next)?).filter(|&next| is_object(next));
-    std::iter::successors(Some(first).filter(|&first| is_object(first)), follow).take(MAX_JAVA_THREADS).collect()
-}
-
-fn read_threads(pid: u32, layout: &Layout, addresses: &[u64]) -> Option<Vec<JavaThread>> {
+/// At most so many of the threads.
+fn read_threads(pid: u32, layout: &Layout, most: usize) -> Option<Vec<JavaThread>> {
+    let addresses = match layout.threads {
+        ThreadList::Array { variable, length, threads } => {
+            let list = read_long(pid, variable)?;
+            let count = usize::try_from(read_int(pid, list.checked_add(length)?)?).ok()?.min(most);
+            let begin = read_long(pid, list.checked_add(threads)?)?;
+            let mut bytes = vec![0; count * size_of::<u64>()];
+            read_memory(pid, begin, &mut bytes).ok()?;
+            let (pointers, _) = bytes.as_chunks();
+            pointers.iter().map(|&pointer| u64::from_ne_bytes(pointer)).collect()
+        }
+        ThreadList::Linked { variable, next } => follow_links(pid, read_long(pid, variable)?, next, most),
+    };
     let column = |objects: &[u64], offset: u64| {
         let addresses: Vec<u64> = objects.iter().map(|object| object.saturating_add(offset)).collect();
         read_longs(pid, &addresses).ok().filter(|longs| longs.len() == addresses.len())
     };
-    let os_threads = column(addresses, layout.os_thread)?;
+    let os_threads = column(&addresses, layout.os_thread)?;
     // One that begins has no OSThread yet.
     let begun = addresses.iter().zip(os_threads).filter(|&(&address, os_thread)| is_object(address) && is_object(os_thread));
     let (addresses, os_threads): (Vec<u64>, Vec<u64>) = begun.unzip();
     let tids = column(&os_threads, layout.thread_id)?;
-    let (ends, lengths) = (column(&addresses, layout.stack.0)?, column(&addresses, layout.stack.1)?);
-    let stacks = ends.iter().zip(lengths).map(|(&end, length)| end.saturating_sub(length)..end);
-    let rows = addresses.iter().zip(&os_threads).zip(tids).zip(stacks);
-    let thread = |(((&address, &os_thread), tid), stack)| JavaThread { address, os_thread, tid: low_half(tid), stack };
+    let rows = addresses.into_iter().zip(os_threads).zip(tids);
+    let thread = |((address, os_thread), tid)| JavaThread { address, os_thread, tid: low_half(tid) };
     Some(rows.map(thread).filter(|thread| thread.tid > 0).collect())
+}
+
+fn follow_links(pid: u32, first: u64, next: u64, most: usize) -> Vec<u64> {
+    let follow = |&address: &u64| read_long(pid, address.checked_add(next)?).filter(|&next| is_object(next));
+    std::iter::successors(Some(first).filter(|&first| is_object(first)), follow).take(most).collect()
 }
 
 /// An int, of the 8 bytes that begin with it.
@@ -211,7 +245,6 @@ mod tests {
         os_threads: [[u32; 2]; 3],
         /// Owner, address of the pointer to its object, that pointer
         monitors: [[u64; 3]; 2],
-        count: u32,
     }
 
     impl Machine {
@@ -224,7 +257,6 @@ mod tests {
                 java_threads: [[0; 15]; 3],
                 os_threads: [[101, 0], [102, 0], [103, 0]],
                 monitors: [[0; 3]; 2],
-                count: 3,
             });
             machine.list = address(&machine.threads_list);
             machine.threads_list[1] = address(&machine.pointers);
@@ -270,16 +302,21 @@ mod tests {
         machine.java_threads[2][2] = first;
         machine.monitors = [[address(&machine.java_threads[0]), 0, 0], [0x2100, 0, 0]];
         machine.java_threads[0][2] = second;
-        let linked = ThreadList::Linked { variable: address(&machine.pointers[0]), count: address(&machine.count), next: 0 };
+        let linked = ThreadList::Linked { variable: address(&machine.pointers[0]), next: 0 };
         for layout in [machine.array(), machine.layout(linked)] {
             let mut threads = JavaThreads::default();
-            threads.refresh(pid, &layout).unwrap();
-            let waiters: Vec<(u32, u64)> = threads.waiters(pid, &layout).iter().map(|row| (row.tid, row.monitor)).collect();
+            let waiters: Vec<(u32, u64)> =
+                threads.waiters(pid, &layout, 9, |_| true).iter().map(|row| (row.tid, row.monitor)).collect();
             assert_eq!(waiters, [(101, second), (102, first), (103, first)]);
+            assert_eq!(threads.waiters(pid, &layout, 9, |tid| tid == 102).len(), 1);
             let owner = threads.owner(pid, &layout, first).unwrap();
-            assert_eq!((owner.tid, owner.pending_monitor), (101, Some(second)));
+            assert_eq!((owner.tid, threads.awaited_by_owner(pid, &layout, &owner)), (101, Some(Some(second))));
             // A lock record in the stack of the second one.
-            assert_eq!(threads.owner(pid, &layout, second).map(|owner| owner.tid), Some(102));
+            let owner = threads.owner(pid, &layout, second).unwrap();
+            assert_eq!((owner.tid, threads.awaited_by_owner(pid, &layout, &owner)), (102, Some(Some(first))));
+            assert_eq!(threads.waiters(pid, &layout, 9, |_| true).len(), 3);
+            threads.forget();
+            assert_eq!(threads.waiters(pid, &layout, 2, |_| true).len(), 2, "as many as the process has threads");
         }
     }
 
@@ -291,7 +328,7 @@ mod tests {
         machine.monitors[0][0] = 13;
         let layout = Layout { owner_id: Some(40), ..machine.array() };
         let mut threads = JavaThreads::default();
-        threads.refresh(pid, &layout).unwrap();
+        assert!(threads.waiters(pid, &layout, 9, |_| true).len() <= 1);
         assert_eq!(threads.owner(pid, &layout, monitor).map(|owner| owner.tid), Some(103));
         machine.monitors[0][0] = 14;
         assert_eq!(threads.owner(pid, &layout, monitor), None, "a virtual thread");
@@ -305,7 +342,7 @@ mod tests {
         machine.monitors[0] = [ANONYMOUS_OWNER, address(&machine.monitors[0][2]), 0x7000];
         let layout = Layout { lock_stack: Some(LockStack { object: 8, top: 48, base: 56 }), ..machine.array() };
         let mut threads = JavaThreads::default();
-        threads.refresh(pid, &layout).unwrap();
+        assert!(threads.waiters(pid, &layout, 9, |_| true).len() <= 1);
         // Behind the top is what was locked before.
         machine.java_threads[0][7] = 0x7000;
         machine.java_threads[1][7..9].copy_from_slice(&[0x6000, 0x7000]);
@@ -323,16 +360,16 @@ mod tests {
         machine.java_threads[0][2] = monitor;
         let layout = machine.array();
         let mut threads = JavaThreads::default();
-        threads.refresh(pid, &layout).unwrap();
+        assert!(threads.waiters(pid, &layout, 9, |_| true).len() <= 1);
         for reserved in [0, 1, 2, 0x9000] {
             machine.monitors[0][0] = reserved;
             assert_eq!(threads.owner(pid, &layout, monitor), None, "{reserved}");
         }
-        assert_eq!(threads.waiters(pid, &layout).len(), 1);
+        assert_eq!(threads.waiters(pid, &layout, 9, |_| true).len(), 1);
         machine.java_threads[0][1] = address(&machine.os_threads[1]);
-        assert_eq!(threads.waiters(pid, &layout), [], "its memory has been used again");
+        assert_eq!(threads.waiters(pid, &layout, 9, |_| true), [], "its memory has been used again");
         machine.list = 8;
-        assert_eq!(threads.refresh(pid, &layout), None, "no list");
-        assert_eq!(threads.waiters(pid, &layout), []);
+        threads.forget();
+        assert_eq!(threads.waiters(pid, &layout, 9, |_| true), [], "no list");
     }
 }

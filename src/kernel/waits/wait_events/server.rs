@@ -100,7 +100,7 @@ impl Server {
     }
 
     fn variable(&mut self, first_pid: u32, files: &mut TaskFiles) -> Option<u64> {
-        if let LookUp::NotBegun = self.variable {
+        if self.variable.can_begin() {
             match files.read_once(format_args!("{first_pid}/auxv")).ok().and_then(parse_entry) {
                 Some(begin) => self.variable.advance(move || look_up(PathBuf::from(format!("/proc/{first_pid}/exe")), begin)),
                 None => self.variable = LookUp::Unknown,
