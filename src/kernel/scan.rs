@@ -27,6 +27,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nix::time::ClockId;
+use rustc_hash::FxHashMap;
 
 use context::ScanContext;
 pub use discovery::new_pids;
@@ -145,10 +146,18 @@ impl TaskScanner {
         &self.processes
     }
 
-    /// The process with this pid, to be annotated.
-    pub fn process_mut(&mut self, pid: u32) -> Option<&mut KnownProcess> {
+    pub fn process(&self, pid: u32) -> Option<&KnownProcess> {
         let at = self.processes.binary_search_by_key(&pid, |known| known.pid).ok()?;
-        self.processes.get_mut(at)
+        self.processes.get(at)
+    }
+
+    /// `KnownProcess::set_java_monitors`
+    pub fn set_java_monitors(&mut self, pid: u32, monitors: &FxHashMap<u32, u64>) {
+        if let Ok(at) = self.processes.binary_search_by_key(&pid, |known| known.pid)
+            && let Some(known) = self.processes.get_mut(at)
+        {
+            known.set_java_monitors(monitors, &self.context);
+        }
     }
 
     /// The processes that sub-samples read, as they were last read; to be annotated.

@@ -12,6 +12,8 @@ mod threads;
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::ScanContext;
 use super::cpu_time_check::CpuTimeCheck;
 use super::thread::{KnownThread, ReadOptions};
@@ -180,12 +182,26 @@ impl KnownProcess {
         }
     }
 
-    /// All its threads, to be annotated; none of a parked process.
-    pub fn threads_mut(&mut self) -> &mut [KnownThread] {
-        match &mut self.state {
-            ProcessState::Parked => &mut [],
-            ProcessState::Active(active) => &mut active.threads,
+    /// Sets the Java monitors that its threads wait to enter, by thread id; sub-samples read these threads from now on.
+    pub fn set_java_monitors(&mut self, monitors: &FxHashMap<u32, u64>, context: &ScanContext) {
+        if self.is_parked() && monitors.is_empty() {
+            return;
         }
+        let mut active = self.activate(context);
+        for thread in &mut active.threads {
+            let sleeps = thread.state == TaskState::Sleeping;
+            thread.java_monitor = monitors.get(&thread.tid).copied().filter(|_| sleeps);
+        }
+        let waits = |(_, thread): &(usize, &KnownThread)| thread.java_monitor.is_some();
+        let waiting: Vec<usize> = active.threads.iter().enumerate().filter(waits).map(|(index, _)| index).collect();
+        if active.threads.iter().any(|thread| thread.java_monitor.is_some() && thread.futex_wait.is_none()) {
+            // Their waits were not read.
+            active.reread = Reread::Everything;
+        }
+        active.hot.extend(waiting);
+        active.hot.sort_unstable();
+        active.hot.dedup();
+        self.state = ProcessState::Active(active);
     }
 
     /// The threads that sub-samples read.

@@ -306,6 +306,29 @@ fn threads_that_wait_for_a_mutex_since_before_the_first_scan_are_found() {
 }
 
 #[test]
+fn threads_of_a_sleeping_process_that_wait_for_a_java_monitor_are_sub_sampled_until_they_run() {
+    let mut machine = Machine::new(true);
+    let waits =
+        |tid, timeslices| ThreadFiles { wchan: "futex_do_wait", syscall: "202 0x7f80 0x189 0x0 0x0", timeslices, ..one(tid) };
+    machine.put(70, "java", 7, 10_000_000, &[waits(70, 5), waits(71, 5)]);
+    machine.scan();
+    assert!(machine.hot().is_empty());
+    let monitors = FxHashMap::from_iter([(71, 0x1000)]);
+    machine.scanner.set_java_monitors(70, &monitors);
+    for _ in 0..8 {
+        machine.scan();
+        assert_eq!(machine.hot(), [71]);
+        machine.now_ns += SECOND / 10;
+        machine.scanner.sub_sample(machine.now_ns);
+        let thread = machine.known(70, 71);
+        assert_eq!((thread.lock_address(), thread.wait_class), (Some(0x1000), Some(WaitClass::Futex)));
+    }
+    machine.put(70, "java", 7, 20_000_000, &[waits(70, 5), waits(71, 6)]);
+    machine.scan();
+    assert_eq!(machine.known(70, 71).lock_address(), Some(0x7f80), "it ran");
+}
+
+#[test]
 fn a_scan_reads_what_only_a_sub_sample_has_seen() {
     let mut machine = Machine::new(true);
     let worker = |state, timeslices, channel| ThreadFiles { state, timeslices, wchan: channel, ..one(40) };

@@ -17,7 +17,7 @@ use super::namespace_tids::NamespaceTids;
 use super::reading_turns::ReadingTurns;
 use crate::ids::ProcessId;
 use crate::kernel::root::Root;
-use crate::kernel::scan::{KnownProcess, TaskScanner};
+use crate::kernel::scan::{KnownProcess, KnownThread, TaskScanner};
 use crate::kernel::task::files::TaskFiles;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedWait, OwnerField};
@@ -68,8 +68,8 @@ impl JavaMonitors {
         for (id, virtual_machine) in &mut self.virtual_machines {
             let (host, pid) = (root.clone(), id.pid);
             virtual_machine.layout.advance(move || find_layout(&host, pid));
-            let Some(known) = scanner.process_mut(pid).filter(|_| virtual_machine.is_read) else { continue };
-            let (thread_count, in_futex) = (known.threads().0.len(), hot_in_futex(known));
+            let Some(known) = scanner.process(pid).filter(|_| virtual_machine.is_read) else { continue };
+            let (thread_count, in_futex) = (known.sampled.threads.len(), in_futex(known));
             let may_read = !known.memory_read_may_hang() && thread_count >= MIN_THREADS;
             let Some(layout) = virtual_machine.layout.known().filter(|_| may_read) else { continue };
             let (tids, files) = (&mut self.tids, scanner.files());
@@ -80,11 +80,7 @@ impl JavaMonitors {
             virtual_machine.is_read = !found.is_empty();
             let monitors: FxHashMap<u32, u64> =
                 found.into_iter().filter_map(|waiter| Some((tid_of(waiter.tid)?, waiter.monitor))).collect();
-            let threads = scanner.process_mut(pid).map(KnownProcess::threads_mut).unwrap_or_default();
-            for thread in threads {
-                let sleeps = thread.state == TaskState::Sleeping;
-                thread.java_monitor = monitors.get(&thread.tid).copied().filter(|_| sleeps);
-            }
+            scanner.set_java_monitors(pid, &monitors);
         }
     }
 
@@ -103,7 +99,7 @@ impl JavaMonitors {
             usable += usize::from(!is_other);
             if is_other || usable <= MAX_VIRTUAL_MACHINES {
                 virtual_machine.threads.forget();
-                virtual_machine.is_read = !virtual_machine.was_read || !hot_in_futex(known).is_empty();
+                virtual_machine.is_read = !virtual_machine.was_read || !in_futex(known).is_empty();
                 found.insert(id, virtual_machine);
             }
         }
@@ -163,15 +159,17 @@ impl JavaMonitors {
     }
 }
 
-/// Its threads that sub-samples read and saw asleep in a futex.
-fn hot_in_futex(known: &KnownProcess) -> FxHashSet<u32> {
-    let in_futex = known.hot_threads().filter(|thread| thread.state == TaskState::Sleeping && thread.futex_wait.is_some());
-    in_futex.map(|thread| thread.tid).collect()
+/// Its threads that sub-samples read and saw asleep in a futex, and those that have not run since they waited for a monitor.
+fn in_futex(known: &KnownProcess) -> FxHashSet<u32> {
+    let sleeps_there = |thread: &&KnownThread| thread.state == TaskState::Sleeping && thread.futex_wait.is_some();
+    let waits = |thread: &&KnownThread| thread.java_monitor.is_some();
+    let waiting = known.threads().0.iter().filter(waits);
+    known.hot_threads().filter(sleeps_there).chain(waiting).map(|thread| thread.tid).collect()
 }
 
 /// Whether the process may be a Java virtual machine: by its name, or by the name of a thread that each has since version 9.
 fn is_virtual_machine(known: &KnownProcess) -> bool {
-    let (threads, _) = known.threads();
+    let threads = &known.sampled.threads;
     let has_its_thread = || threads.iter().any(|thread| thread.comm.as_bytes() == b"VM Thread");
     threads.len() >= MIN_THREADS && (known.sampled.comm.as_bytes() == b"java" || has_its_thread())
 }
