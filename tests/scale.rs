@@ -1,6 +1,6 @@
 //! A machine with 512 CPUs, 5,000 block devices, 1,000 interfaces and 100,000 tasks: it is sampled completely, the cost grows
-//! linearly with its size, and every screen is readable. Beside it what else a sample costs: allocations, and memory over half an hour.
-//! One test binary, since half an hour computes on one CPU.
+//! linearly with its size, and every screen is readable. Beside it what else a sample costs: allocations, and memory over twenty
+//! minutes. One test binary, since those compute on one CPU.
 
 #![allow(
     clippy::unwrap_used,

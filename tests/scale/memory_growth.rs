@@ -1,4 +1,4 @@
-//! Half an hour of samples on a host where tasks, disks and interfaces come and go: memory and file descriptors do not grow once
+//! Twenty minutes of samples on a host where tasks, disks and interfaces come and go: memory and file descriptors do not grow once
 //! the history is full.
 
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ use stalltop::view;
 use crate::counting_allocator::held;
 use crate::proc_tree::{FIRST_PID, SampledTree};
 
-const LENGTH: u32 = 1800;
+const LENGTH: u32 = 1400;
 /// Number of samples that the history keeps, and up to two key groups.
 const KEPT: usize = 300;
 const FULL: u32 = 600;
