@@ -36,6 +36,8 @@ mod proc_tree;
 mod program;
 #[path = "kernel/stacks.rs"]
 mod stacks;
+#[path = "kernel/structs.rs"]
+mod structs;
 #[path = "kernel/taskstats.rs"]
 mod taskstats;
 #[path = "kernel/tree.rs"]

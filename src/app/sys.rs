@@ -2,7 +2,7 @@
 //! wait4, and what a child does between fork and exec.
 //!
 //! Each function is safe to call with any argument. The structs are libc's and linux-raw-sys's, which are generated from the
-//! kernel's headers; tests/kernel_structs.rs compares them with this machine's headers ([`LAYOUT`]).
+//! kernel's headers; tests/kernel/structs.rs compares them with this machine's headers ([`LAYOUT`]).
 
 use std::io;
 use std::mem::{offset_of, zeroed};

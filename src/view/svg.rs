@@ -45,6 +45,7 @@ struct Piece {
     x: u16,
     cells: u16,
     text: String,
+    is_ascii: bool,
     style: TextStyle,
 }
 
@@ -84,13 +85,13 @@ impl Picture {
             let style = text_style(cell, foreground);
             match &mut piece {
                 // A glyph of another font may have another width: it is a piece of its own.
-                Some(open) if open.style == style && symbol.is_ascii() && open.text.is_ascii() => {
+                Some(open) if open.style == style && symbol.is_ascii() && open.is_ascii => {
                     open.cells += cells;
                     open.text.push_str(symbol);
                 }
                 _ => {
                     self.add_text(piece.take(), y);
-                    piece = Some(Piece { x, cells, text: symbol.to_owned(), style });
+                    piece = Some(Piece { x, cells, text: symbol.to_owned(), is_ascii: symbol.is_ascii(), style });
                 }
             }
         }
@@ -109,7 +110,7 @@ impl Picture {
     }
 
     fn add_text(&mut self, piece: Option<Piece>, y: u16) {
-        let Some(Piece { mut x, mut cells, text, style }) = piece else { return };
+        let Some(Piece { mut x, mut cells, text, style, .. }) = piece else { return };
         let mut text = text.as_str();
         if !style.modifier.contains(Modifier::UNDERLINED) {
             let begin = text.len() - text.trim_start_matches(' ').len();

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use crate::executable::copy_executable;
-use crate::harness::{Session, prepared, program, stalltop};
+use crate::harness::{Session, at_once, prepared, program, stalltop};
 use nix::sys::signal::Signal;
 use portable_pty::CommandBuilder;
 
@@ -29,18 +29,18 @@ fn control_c_quits() {
 
 #[test]
 fn signals_quit() {
-    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
+    at_once([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT], |signal| {
         let mut session = Session::live(80, 24);
         session.signal(signal);
         let status = session.ended();
         assert_eq!((status.exit_code(), status.signal()), (0, None), "{signal}");
         session.terminal_is_restored();
-    }
+    });
 }
 
 #[test]
 fn every_screen_has_its_key() {
-    for (columns, rows) in [(80, 24), (200, 50)] {
+    at_once([(80, 24), (200, 50)], |(columns, rows)| {
         let mut session = Session::live(columns, rows);
         // Texts that only this screen has, also on a quiet machine.
         let screens = [
@@ -62,7 +62,7 @@ fn every_screen_has_its_key() {
         session.until("no help", |screen| !screen.contents().contains("pause / resume"));
         session.type_keys("q");
         assert_eq!(session.ended().exit_code(), 0);
-    }
+    });
 }
 
 #[test]
@@ -563,7 +563,8 @@ fn v_and_w_save_a_span() {
 #[test]
 fn a_slow_line_gets_few_frames_without_graphs() {
     let program = program();
-    for script in [format!("stty 9600; exec '{program}' -i 100ms"), format!("exec '{program}' -i 100ms --slow")] {
+    let scripts = [format!("stty 9600; exec '{program}' -i 100ms"), format!("exec '{program}' -i 100ms --slow")];
+    at_once(scripts, |script| {
         let mut command = CommandBuilder::new("/bin/sh");
         command.args(["-c", &script]);
         let mut session = Session::start(prepared(command), 200, 50);
@@ -577,12 +578,12 @@ fn a_slow_line_gets_few_frames_without_graphs() {
         assert!(bytes < 9600 * 5, "{bytes} bytes in four seconds");
         session.type_keys("q");
         assert_eq!(session.ended().exit_code(), 0);
-    }
+    });
 }
 
 #[test]
 fn consoles_and_other_encodings_get_ascii() {
-    for (name, value) in [("TERM", "linux"), ("TERM", "vt220"), ("LC_ALL", "de_DE.ISO-8859-1"), ("LC_ALL", "POSIX")] {
+    at_once([("TERM", "linux"), ("TERM", "vt220"), ("LC_ALL", "de_DE.ISO-8859-1"), ("LC_ALL", "POSIX")], |(name, value)| {
         let mut command = stalltop(&[]);
         command.env(name, value);
         if name == "TERM" {
@@ -595,8 +596,8 @@ fn consoles_and_other_encodings_get_ascii() {
         session.type_keys("q");
         assert_eq!(session.ended().exit_code(), 0);
         assert!(session.bytes().is_ascii(), "{name}={value}");
-    }
-    for term in ["screen", "screen-256color", "tmux-256color", "xterm"] {
+    });
+    at_once(["screen", "screen-256color", "tmux-256color", "xterm"], |term| {
         let mut command = stalltop(&[]);
         command.env("TERM", term);
         let mut session = Session::start(command, 80, 24);
@@ -604,7 +605,7 @@ fn consoles_and_other_encodings_get_ascii() {
         session.type_keys("q");
         assert_eq!(session.ended().exit_code(), 0, "{term}");
         session.terminal_is_restored();
-    }
+    });
 }
 
 #[test]

@@ -7,7 +7,7 @@ use stalltop::state::{Event, Item, Source, State, update};
 
 use crate::machine::{Machine, RUNNER, Thread, Worker, finding};
 use crate::scenes;
-use crate::screen::{buffer, live, press, setup, text};
+use crate::screen::{buffer, live, live_intervals, press, setup, text};
 
 /// The row of the first device.
 fn device(frame: &str) -> &str {
@@ -54,7 +54,7 @@ fn the_latency_of_the_headline_is_in_the_table_and_in_the_graph() {
 fn the_line_of_a_slow_latency_is_at_the_configured_multiple() {
     let frames = |multiple: f64, keys: &str| {
         let mut state = State::new(setup((200, 50), Source::Live));
-        for mut evaluation in scenes::lock_convoy().intervals(90, 50) {
+        for mut evaluation in live_intervals(&scenes::lock_convoy()).iter().cloned() {
             let mut config = RuleConfig::default();
             config.thresholds.latency_multiple = multiple;
             evaluation.rule_config = Arc::new(config);

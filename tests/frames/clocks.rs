@@ -9,7 +9,7 @@ use stalltop::sample::{Instant, Sample};
 use stalltop::state::{Event, Source, State, update};
 
 use crate::scenes;
-use crate::screen::{buffer, press, setup, text};
+use crate::screen::{buffer, live_intervals, press, setup, text};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -17,7 +17,7 @@ const SECOND: i64 = 1_000_000_000;
 fn evaluations(change: impl Fn(usize, Instant) -> Instant) -> Vec<Evaluation> {
     let machine = scenes::hot_core();
     let host = Arc::new(machine.host());
-    let plain = machine.intervals(90, 50);
+    let plain = live_intervals(&machine);
     let mut samples: Vec<Arc<Sample>> = vec![Arc::clone(&plain[0].interval.older)];
     samples.extend(plain.iter().map(|evaluation| Arc::clone(&evaluation.interval.newer)));
     for (number, sample) in samples.iter_mut().enumerate() {

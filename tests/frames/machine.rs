@@ -28,7 +28,7 @@ pub use devices::{Device, Link};
 pub use tasks::{RUNNER, SLEEPER, Thread, Worker};
 
 /// The activity of a machine per second.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Machine {
     pub hostname: &'static [u8],
     /// user, system, softirq, steal, iowait in ticks; the rest of 100 is idle

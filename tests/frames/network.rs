@@ -11,7 +11,7 @@ use stalltop::units::Counter;
 use crate::synthetic;
 
 /// Network activity per second.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Network {
     pub hosts: Vec<Host>,
     /// Address, queue length, limit, drops per second
@@ -25,7 +25,7 @@ pub struct Network {
 }
 
 /// A remote host.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Host {
     pub address: IpAddr,
     pub connections: u32,

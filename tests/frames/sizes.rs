@@ -20,7 +20,7 @@ fn draw_sizes(state: &mut State, share: usize) {
 }
 
 /// Number of shares into which the small sizes are divided among the screens.
-const SHARES: usize = 5;
+const SHARES: usize = 9;
 
 fn draw(state: &mut State, width: u16, height: u16) {
     update(state, Event::Resize { width, height });

@@ -85,7 +85,7 @@ fn any_damage_is_copied_as_gaps() {
     let bytes = rich(30);
     let samples = few_samples(30);
     let mut dice = Dice::new(17);
-    for round in 0..150 {
+    for round in 0..75 {
         let mut damaged = bytes.clone();
         for _ in 0..1 + dice.below(3) {
             let at = 128 + dice.below(damaged.len() as u64 - 200) as usize;

@@ -140,7 +140,8 @@ fn damaged_summaries_affect_no_sample() {
     assert!(sound(bytes[..place(FRAME_SUMMARY).at].to_vec(), "cut").iter().all(Option::is_none));
     // Damaged summary frame: the index has them too. Damaged index: the summary frame has them.
     let all: Vec<_> = (0..20).map(|number| Some(seen(number))).collect();
-    for at in place(FRAME_SUMMARY).at..place(INDEX).end() {
+    // Fields have 1, 2, 4 or 8 bytes: some of each.
+    for at in (place(FRAME_SUMMARY).at..place(INDEX).end()).step_by(3) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x10;
         assert_eq!(sound(damaged, "damaged"), all, "byte {at}");

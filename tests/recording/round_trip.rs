@@ -30,7 +30,7 @@ fn assert_same(left: &Sample, right: &Sample, what: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 25, ..ProptestConfig::default() })]
 
     #[test]
     fn any_sample_comes_back(seed in any::<u64>(), count in 1usize..70) {

@@ -101,7 +101,7 @@ fn each_operation_fails(samples: &[Arc<Sample>], errno: i32, at_most: usize, for
     // There are very many short writes.
     let step = match (full(), at_most < 100) {
         (false, true) => 101,
-        (false, false) => 13,
+        (false, false) => 31,
         (true, true) => 29,
         (true, false) => 1,
     };

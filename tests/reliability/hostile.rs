@@ -190,8 +190,11 @@ fn a_frame_longer_than_any_may_be_is_not_waited_for() {
 #[test]
 fn decompression_bombs_stop_at_the_limit() {
     let (start, _) = taken_apart(1);
-    let zeros = zstd::stream::encode_all(std::io::repeat(0).take(800 << 20), 3).unwrap();
-    let mut trials = Trials::new("800 MiB compressed into a frame", 1);
+    // More than the memory that may be used.
+    let (size, what) =
+        if full() { (800 << 20, "800 MiB compressed into a frame") } else { (256 << 20, "256 MiB compressed into a frame") };
+    let zeros = zstd::stream::encode_all(std::io::repeat(0).take(size), 3).unwrap();
+    let mut trials = Trials::new(what, 1);
     for raw in [1000, 64 << 20] {
         let bomb = Frame { packed: Some(zeros.clone()), raw: Some(raw), ..Frame::key(Vec::new()) };
         let bytes = put_together(&start, &[bomb]);

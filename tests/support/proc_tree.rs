@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of this file")]
 
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -52,24 +53,26 @@ impl ProcTree {
 
     /// Writes a file and the directories above it.
     pub fn write(&self, path: impl AsRef<Path>, text: impl AsRef<[u8]>) {
-        let path = self.path(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        let (path, text) = (self.path(path), text.as_ref());
+        make(&path, || fs::write(&path, text));
     }
 
     /// Makes a symbolic link and the directories above it. A file or link of that name is removed.
     pub fn link(&self, target: impl AsRef<Path>, path: impl AsRef<Path>) {
-        let path = self.path(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let _ = fs::remove_file(&path);
-        symlink(target, path).unwrap();
+        let (path, target) = (self.path(path), target.as_ref());
+        make(&path, || match symlink(target, &path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                fs::remove_file(&path)?;
+                symlink(target, &path)
+            }
+            result => result,
+        });
     }
 
     /// Makes a named pipe and the directories above it.
     pub fn named_pipe(&self, path: impl AsRef<Path>) {
         let path = self.path(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        make(&path, || Ok(nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU)?));
     }
 
     /// Removes a file.
@@ -123,6 +126,18 @@ impl ProcTree {
     pub fn remove_process(&self, pid: u32) {
         fs::remove_dir_all(self.path(format!("proc/{pid}"))).unwrap();
     }
+}
+
+/// Makes a file, and the directories above it if they are missing: most are there, and there are 100,000 files.
+fn make(path: &Path, file: impl Fn() -> io::Result<()>) {
+    let result = file().or_else(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            fs::create_dir_all(path.parent().unwrap())?;
+            file()
+        }
+        _ => Err(error),
+    });
+    result.unwrap();
 }
 
 /// The directories of a thread: the first of a process has two.

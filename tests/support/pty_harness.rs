@@ -204,6 +204,16 @@ impl Drop for Session {
     }
 }
 
+/// Runs a session for each case, all at once: they wait more than they compute.
+pub fn at_once<T: Send>(cases: impl IntoIterator<Item = T>, run: impl Fn(T) + Sync) {
+    std::thread::scope(|scope| {
+        for case in cases {
+            let run = &run;
+            scope.spawn(move || run(case));
+        }
+    });
+}
+
 fn size(columns: u16, rows: u16) -> PtySize {
     PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }
 }

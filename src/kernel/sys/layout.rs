@@ -1,5 +1,5 @@
 //! The structs and numbers that this layer hands to the kernel. Sizes and offsets are asserted here at compile time, and compared with the
-//! kernel's headers by tests/kernel_structs.rs (`LAYOUT`).
+//! kernel's headers by tests/kernel/structs.rs (`LAYOUT`).
 
 #![forbid(unsafe_code)]
 

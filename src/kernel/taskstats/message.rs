@@ -29,7 +29,7 @@ const TASKSTATS_TYPE_AGGR_TGID: u16 = 5;
 
 const GENL_HDRLEN: usize = 4;
 
-/// The numbers above for tests/kernel_structs.rs.
+/// The numbers above for tests/kernel/structs.rs.
 pub const LAYOUT: &[(&str, &str, usize)] = &[
     ("linux/genetlink.h", "GENL_ID_CTRL", GENL_ID_CTRL as usize),
     ("linux/genetlink.h", "CTRL_CMD_GETFAMILY", CTRL_CMD_GETFAMILY as usize),

@@ -28,7 +28,7 @@ const AC_TGID: usize = 368;
 const WPCOPY: usize = 400;
 const IRQ: usize = 416;
 
-/// The offsets above for tests/kernel_structs.rs, but for those that Linux 6.1's headers lack.
+/// The offsets above for tests/kernel/structs.rs, but for those that Linux 6.1's headers lack.
 pub const LAYOUT: &[(&str, &str, usize)] = &[
     ("linux/taskstats.h", "offsetof(struct taskstats, version)", VERSION),
     ("linux/taskstats.h", "offsetof(struct taskstats, ac_flag)", AC_FLAG),

@@ -3,7 +3,7 @@
 use portable_pty::CommandBuilder;
 
 use super::host_script::Hosts;
-use crate::harness::{Session, prepared, program};
+use crate::harness::{Session, at_once, prepared, program};
 
 fn start(hosts: &Hosts, words: &str, size: (u16, u16)) -> Session {
     let mut command = CommandBuilder::new(program());
@@ -15,7 +15,7 @@ fn start(hosts: &Hosts, words: &str, size: (u16, u16)) -> Session {
 
 #[test]
 fn enter_opens_a_host_and_escape_comes_back() {
-    for size in [(80, 24), (200, 50)] {
+    at_once([(80, 24), (200, 50)], |size| {
         let hosts = Hosts::new();
         let mut session = start(&hosts, "web1 web2 refused1 hanging1", size);
         session.until("figures of two hosts, and why there are none of another", |screen| {
@@ -45,7 +45,7 @@ fn enter_opens_a_host_and_escape_comes_back() {
         session.type_keys("q");
         assert_eq!(session.ended().exit_code(), 0);
         session.terminal_is_restored();
-    }
+    });
 }
 
 #[test]

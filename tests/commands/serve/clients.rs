@@ -108,16 +108,21 @@ fn a_slow_header_ends_the_connection() {
 #[test]
 fn an_idle_connection_ends() {
     let server = Server::start();
-    for request in ["", "GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n"] {
-        let mut stream = server.connect();
-        let begin = Instant::now();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        let took = begin.elapsed();
-        assert!(took > Duration::from_secs(2) && took < Duration::from_secs(20), "{request:?}: {took:?}");
-        assert_eq!(answer.starts_with(b"HTTP/1.1 200"), !request.is_empty());
-    }
+    // Both at once.
+    std::thread::scope(|scope| {
+        for request in ["", "GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n"] {
+            let mut stream = server.connect();
+            scope.spawn(move || {
+                let begin = Instant::now();
+                stream.write_all(request.as_bytes()).unwrap();
+                let mut answer = Vec::new();
+                let _ = stream.read_to_end(&mut answer);
+                let took = begin.elapsed();
+                assert!(took > Duration::from_secs(2) && took < Duration::from_secs(20), "{request:?}: {took:?}");
+                assert_eq!(answer.starts_with(b"HTTP/1.1 200"), !request.is_empty());
+            });
+        }
+    });
 }
 
 #[test]

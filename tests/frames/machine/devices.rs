@@ -10,7 +10,7 @@ use stalltop::units::Counter;
 
 use super::super::synthetic;
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Device {
     pub name: &'static [u8],
     pub minor: u32,
@@ -25,7 +25,7 @@ pub struct Device {
     pub read_latencies: Vec<(u8, u64)>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Link {
     pub name: &'static [u8],
     pub speed_mbps: Option<u32>,

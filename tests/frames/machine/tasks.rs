@@ -12,7 +12,7 @@ use stalltop::sample::{Absent, Instant, Name, Reading};
 use super::super::synthetic::{self, ProcessBuilder, ThreadBuilder};
 use super::{Device, Machine, UPTIME_S};
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Worker {
     pub pid: u32,
     pub comm: &'static [u8],
@@ -20,7 +20,7 @@ pub struct Worker {
     pub threads: Vec<Thread>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Thread {
     pub user_ms: u64,
     pub delay_ms: u64,

@@ -1,8 +1,6 @@
 //! The sizes, offsets and numbers that stalltop hands to the kernel, against the kernel's headers on this machine: a C
 //! program is compiled that prints them.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail loudly, and says why it skips")]
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
