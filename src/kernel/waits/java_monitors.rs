@@ -69,17 +69,17 @@ impl JavaMonitors {
             let (host, pid) = (root.clone(), id.pid);
             virtual_machine.layout.advance(move || find_layout(&host, pid));
             let Some(known) = scanner.process(pid).filter(|_| virtual_machine.is_read) else { continue };
-            let (thread_count, in_futex) = (known.sampled.threads.len(), in_futex(known));
+            let (thread_count, in_futex, mut monitors) = (known.sampled.threads.len(), in_futex(known), unchanged(known));
             let may_read = !known.memory_read_may_hang() && thread_count >= MIN_THREADS;
             let Some(layout) = virtual_machine.layout.known().filter(|_| may_read) else { continue };
             let (tids, files) = (&mut self.tids, scanner.files());
             let mut tid_of = |tid: u32| tids.in_our_namespace(files, pid, tid);
             let was_read = std::mem::replace(&mut virtual_machine.was_read, true);
-            let is_wanted = |tid: u32| !was_read || tid_of(tid).is_some_and(|tid| in_futex.contains(&tid));
+            let may_wait = |tid: u32| in_futex.contains(&tid) && !monitors.contains_key(&tid);
+            let is_wanted = |tid: u32| !was_read || tid_of(tid).is_some_and(may_wait);
             let found = virtual_machine.threads.waiters(pid, layout, thread_count, is_wanted);
-            virtual_machine.is_read = !found.is_empty();
-            let monitors: FxHashMap<u32, u64> =
-                found.into_iter().filter_map(|waiter| Some((tid_of(waiter.tid)?, waiter.monitor))).collect();
+            monitors.extend(found.into_iter().filter_map(|waiter| Some((tid_of(waiter.tid)?, waiter.monitor))));
+            virtual_machine.is_read = !monitors.is_empty();
             scanner.set_java_monitors(pid, &monitors);
         }
     }
@@ -157,6 +157,13 @@ impl JavaMonitors {
         self.is_current = false;
         self.tids.finish_interval();
     }
+}
+
+/// The monitors of its threads that have not run since these were read: a thread must run to leave the wait.
+fn unchanged(known: &KnownProcess) -> FxHashMap<u32, u64> {
+    // Without schedstat it is not known which ran.
+    let waiting = known.threads().0.iter().filter(|thread| thread.schedstat.is_some());
+    waiting.filter_map(|thread| Some((thread.tid, thread.java_monitor?))).collect()
 }
 
 /// Its threads that sub-samples read and saw asleep in a futex, and those that have not run since they waited for a monitor.

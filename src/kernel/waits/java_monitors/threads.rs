@@ -134,17 +134,19 @@ impl JavaThreads {
 
 /// The thread whose lock stack has the object.
 fn locked_by(pid: u32, stack: &LockStack, threads: &[JavaThread], object: u64) -> Option<JavaThread> {
-    let tops = of_each(pid, threads, stack.top);
-    let bases: Vec<u64> = threads.iter().map(|thread| thread.address.saturating_add(stack.base)).collect();
+    let used = |top: u64| u64::from(low_half(top)).saturating_sub(stack.base) / size_of::<u64>() as u64;
+    let tops = threads.iter().zip(of_each(pid, threads, stack.top));
+    let locking: Vec<(JavaThread, u64)> =
+        tops.map(|(&thread, top)| (thread, used(top))).filter(|&(_, used)| used > 0).collect();
+    let bases: Vec<u64> = locking.iter().map(|(thread, _)| thread.address.saturating_add(stack.base)).collect();
     let places = read_scattered(pid, &bases, LOCK_STACK_PLACES * size_of::<u64>()).ok()?;
     let (places, _) = places.as_chunks::<{ size_of::<u64>() }>();
-    let has_locked = |(top, places): (u64, &[[u8; 8]])| {
-        let used = u64::from(low_half(top)).saturating_sub(stack.base) / size_of::<u64>() as u64;
+    let has_locked = |used: u64, places: &[[u8; 8]]| {
         let used = usize::try_from(used).unwrap_or(usize::MAX);
         places.iter().take(used).any(|&place| u64::from_ne_bytes(place) == object)
     };
-    let stacks = tops.into_iter().zip(places.chunks_exact(LOCK_STACK_PLACES));
-    threads.iter().zip(stacks).find(|&(_, stack)| has_locked(stack)).map(|(thread, _)| *thread)
+    let mut stacks = locking.into_iter().zip(places.chunks_exact(LOCK_STACK_PLACES));
+    stacks.find(|&((_, used), places)| has_locked(used, places)).map(|((thread, _), _)| thread)
 }
 
 /// The thread in whose stack the address is.
