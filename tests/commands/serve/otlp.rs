@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+#[cfg(not(feature = "otlp"))]
 use crate::harness::program;
 
 #[cfg(not(feature = "otlp"))]

@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
@@ -123,8 +124,7 @@ fn exported_variables(root: &Root, pid: u32, library: &Library) -> Option<FxHash
     ];
     let root_directory = open_link(&root.path(format!("proc/{pid}/root"))).ok()?;
     let file = reopen_regular(open_place_below(root_directory, Path::new(&library.path)).ok()?).ok()?;
-    let status = nix::sys::stat::fstat(&file).ok()?;
-    if status.st_ino != library.inode {
+    if file.metadata().ok()?.ino() != library.inode {
         return None;
     }
     read_elf(&file, MAX_SECTION_BYTES, |elf| {
