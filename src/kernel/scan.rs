@@ -146,6 +146,7 @@ impl TaskScanner {
         &self.processes
     }
 
+    /// The process with this pid, as it was last read.
     pub fn process(&self, pid: u32) -> Option<&KnownProcess> {
         let at = self.processes.binary_search_by_key(&pid, |known| known.pid).ok()?;
         self.processes.get(at)

@@ -18,8 +18,8 @@ use crate::scenario::Lab;
 const BASIS: &str = "the owner field of the Java monitor (HotSpot)";
 /// Share of the readings of a monitor in which it must name the thread that owned it.
 const MIN_RIGHT: f64 = 0.99;
-/// Readings that are enough to judge by: half of those on an idle machine in ten seconds.
-const MIN_READINGS: usize = 25;
+/// Readings that are enough to judge by: a third of those on an idle machine in ten seconds.
+const MIN_READINGS: usize = 15;
 
 /// The load; killed when dropped.
 struct Monitors(Child);

@@ -21,8 +21,9 @@ use crate::counting_allocator::held;
 use crate::proc_tree::{FIRST_PID, SampledTree};
 
 const LENGTH: u32 = 1400;
-/// Number of samples that the history keeps, and up to two key groups.
+/// Number of samples that the history keeps.
 const KEPT: usize = 300;
+/// From this one on it is full: it keeps up to two key groups more.
 const FULL: u32 = 600;
 const STEP: u32 = 200;
 /// Number of permanent processes; of the others three start and three end per second.

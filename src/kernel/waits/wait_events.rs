@@ -233,8 +233,7 @@ fn waits_in_semaphore(known: &KnownProcess) -> bool {
 
 /// The first process of a server, if it is one of PostgreSQL: another parent's children share no memory.
 fn server_of(scanner: &TaskScanner, pid: u32) -> Option<ProcessId> {
-    let at = scanner.processes().binary_search_by_key(&pid, |known| known.pid).ok()?;
-    let parent = &scanner.processes().get(at)?.sampled;
+    let parent = &scanner.process(pid)?.sampled;
     task::is_postgres(&parent.comm).then(|| parent.id())
 }
 

@@ -28,7 +28,8 @@ pub const MUTEX_QUEUE: Rule = Rule {
                threads at one address; threads that were seen in that queue were also seen asleep for a fixed time, one at a time (0.5 to 1.25 on average, at least two different \
                ones), while at most 0.2 threads of the process ran. That the sleeping thread holds the mutex is inferred from this. Not while \
                a thread of it is on storage (that is idle-but-blocked), nor if connections wait for it (that is stuck-server).",
-    caveats: "A program that limits its own rate under a lock works like this by design.",
+    caveats: "A program that limits its own rate under a lock works like this by design. An idle pool of Java looks the same if its leader \
+              waits for work with a timeout while it owns a monitor that the others wait for.",
     next_steps: &[
         "what sleeps under the lock: gdb -p PID, thread apply all bt",
         "what it does while it holds the lock, for how long, and what it waits for in turn: stalltop trace PID",
