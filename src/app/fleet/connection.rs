@@ -147,19 +147,19 @@ impl HostThread {
     fn add(&self, sample: Arc<Sample>, reader: &mut StreamReader<RemoteOutput>, stream: &mut StreamState) {
         let arrived = kernel::now();
         let at = sample.at;
-        let mut samples = self.link.samples();
         let mut problem = None;
         if let Some(meta) = stream.meta.take() {
             // The recording of the host is created on a disk.
             reader.get_mut().release_work();
             let interval_ns = as_nanos(meta.interval);
             let other_version = Some(meta.version.clone()).filter(|version| version != env!("CARGO_PKG_VERSION"));
-            problem = self.begin(&mut samples, meta, &stream.baselines);
+            problem = self.begin(meta, &stream.baselines);
             self.link.update(|host| {
                 (host.interval_ns, host.other_version, host.clock_offset_seconds) = (interval_ns, other_version, None);
                 host.note = None;
             });
         }
+        let mut samples = self.link.samples();
         let Some(samples) = samples.as_mut() else { return };
         stream.samples += 1;
         let evaluation = samples.add(sample, |summary| reader.last_sample_frame(summary));
@@ -177,13 +177,15 @@ impl HostThread {
         });
     }
 
-    /// The samples of a new connection: those of another boot begin anew. Returns why they are not recorded.
-    fn begin(&self, samples: &mut Option<HostSamples>, meta: Meta, baselines: &Baselines) -> Option<String> {
-        if let Some(known) = samples.as_mut().filter(|known| known.continues_with(&meta)) {
+    /// The samples of a new connection: those of another boot begin anew. Returns why they are not recorded. They are not locked while
+    /// recordings are closed and created: a disk may not answer.
+    fn begin(&self, meta: Meta, baselines: &Baselines) -> Option<String> {
+        if let Some(known) = self.link.samples().as_mut().filter(|known| known.continues_with(&meta)) {
             known.continue_with(meta);
             return None;
         }
-        if let Some(mut before) = samples.take() {
+        let before = self.link.samples().take();
+        if let Some(mut before) = before {
             before.end_tap("the host has restarted: Esc, and Enter shows it again");
             if let Some(session) = before.take_session() {
                 session.finish();
@@ -191,7 +193,7 @@ impl HostThread {
         }
         let FleetContext { settings, limits, recorder, .. } = &*self.context;
         let (new, problem) = HostSamples::new(&self.link.name, meta, baselines, settings, *limits, recorder.as_ref());
-        *samples = Some(new);
+        *self.link.samples() = Some(new);
         problem
     }
 }

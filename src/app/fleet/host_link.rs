@@ -2,8 +2,7 @@
 //! waits for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
@@ -44,20 +43,7 @@ impl HostLink {
         self.host.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The same where the thread of the host may wait for a disk: `None` if it does not give them up in that time.
-    pub fn samples_within(&self, timeout: Duration) -> Option<MutexGuard<'_, Option<HostSamples>>> {
-        let end = Instant::now() + timeout;
-        loop {
-            match self.samples.try_lock() {
-                Ok(samples) => return Some(samples),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) if Instant::now() >= end => return None,
-                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
-            }
-        }
-    }
-
-    /// The samples, locked for the moment that a sample takes.
+    /// The samples. The lock is held for the evaluation of one sample at most, never while a disk or a connection is waited for.
     pub fn samples(&self) -> MutexGuard<'_, Option<HostSamples>> {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,7 +3,6 @@
 
 use std::io::Cursor;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -25,9 +24,6 @@ use crate::state::{Source, State};
 /// Events that may wait for the screens.
 const QUEUE_CAPACITY: usize = 64;
 
-/// How long a key waits for the thread of a host.
-const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
-
 /// Opens the screens of hosts.
 pub struct HostScreens<'a> {
     pub settings: &'a Settings,
@@ -44,8 +40,7 @@ impl HostScreens<'_> {
                 (timeline, Source::Replay { name: link.name.clone() }, interval)
             }
             FleetSource::Live => {
-                let samples = link.samples_within(LOCK_TIMEOUT);
-                let tap = match samples.ok_or_else(|| format!("{}: its recording is being created", link.name))?.as_mut() {
+                let tap = match link.samples().as_mut() {
                     Some(samples) => samples.open_tap().map_err(|error| error.to_string())?,
                     None => return Err(format!("{} has sent no sample yet", link.name)),
                 };

@@ -58,14 +58,11 @@ fn print(options: &cli::Fleet, hosts: Vec<HostReport>) -> Result<Exit, Failure> 
 /// Whether the host was evaluated for that many seconds, or cannot be.
 fn is_complete(link: &HostLink, span: f64) -> bool {
     matches!(link.state().connection, Connection::Ended(_))
-        || link
-            .samples_within(Duration::ZERO)
-            .is_some_and(|samples| samples.as_ref().is_some_and(|samples| samples.result().seconds() >= span))
+        || link.samples().as_ref().is_some_and(|samples| samples.result().seconds() >= span)
 }
 
 fn host_report(link: &HostLink) -> HostReport {
-    let samples = link.samples_within(Duration::from_millis(100));
-    let window = samples.and_then(|samples| Some(samples.as_ref()?.result().clone())).unwrap_or_default();
+    let window = link.samples().as_ref().map(|samples| samples.result().clone()).unwrap_or_default();
     let host = link.state();
     let why = match &host.connection {
         _ if !window.is_empty() => None,
