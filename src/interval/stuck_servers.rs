@@ -62,6 +62,15 @@ impl Halt {
             () => Halt::Freezer,
         })
     }
+
+    /// Of a thread that is stopped, traced or frozen, by the state in its stat file: a frozen one is in S or D.
+    pub fn of_state(state: TaskState) -> Halt {
+        match state {
+            TaskState::Traced => Halt::Debugger,
+            TaskState::Stopped => Halt::Signal,
+            _ => Halt::Freezer,
+        }
+    }
 }
 
 /// The stuck servers of an interval, those with most connections first.

@@ -23,7 +23,7 @@ use crate::held_truth::{HeldTruth, samples};
 use crate::long;
 use crate::scenario::{Lab, compiled};
 
-fn mutexes() -> PathBuf {
+pub fn mutexes() -> PathBuf {
     compiled("mutexes.c", &["gcc", "-O2", "-pthread"])
 }
 
@@ -54,12 +54,12 @@ fn check_started_by(
     });
 }
 
-fn lines_after(written: &str, word: &str) -> Vec<String> {
+pub fn lines_after(written: &str, word: &str) -> Vec<String> {
     written.lines().filter_map(|line| Some(line.strip_prefix(word)?.to_owned())).collect()
 }
 
 /// A thread of this name that held the lock.
-fn names_a_holder(said: &mut CheckResult, finding: &Value, thread: &str, holders: &[String]) {
+pub fn names_a_holder(said: &mut CheckResult, finding: &Value, thread: &str, holders: &[String]) {
     if finding.is_null() {
         return;
     }
@@ -348,7 +348,7 @@ fn a_holder_that_is_stopped() {
     if !crate::long() {
         return;
     }
-    held_by("shared", &[], "critical", ("mutexes/", GLIBC_FIELD), "which is stopped");
+    held_by("shared", &[], "critical", ("mutexes/", GLIBC_FIELD), "which is stopped (SIGSTOP)");
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Truth {
 
     /// It is inside of the call, and on storage.
     fn is_on_storage(&self) -> bool {
-        self.calls % 2 == 1 && ["__iomap_dio_rw", "submit_bio_wait"].contains(&self.wchan.as_str())
+        self.calls % 2 == 1 && ["__iomap_dio_rw", "submit_bio_wait", "jbd2_log_wait_commit"].contains(&self.wchan.as_str())
     }
 }
 
@@ -140,5 +140,23 @@ fn the_writer_of_a_file_on_storage() {
         // It holds the lock in the whole of that function: on storage, and while it commits what it appended.
         let known = stacks.iter().filter(|stack| stack.lines().any(|function| function == "ext4_file_write_iter")).count();
         said.expect(stacks.len() >= 2 && known == stacks.len(), || format!("{known} stacks of {holder} of: {stacks:?}"));
+    });
+}
+
+/// 28 threads that look up names in a directory, as readers of its lock, behind one that renames in it and commits the journal while
+/// it holds the lock, on a slow disk.
+#[test]
+fn the_writer_of_a_directory_on_storage() {
+    let Some(disk) = DiskLoad::open_with(&["gcc"], &[("WRITE_US", "50000")]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let folder = disk.folder.join("directory");
+    fs::create_dir(&folder).expect("a directory");
+    let (load, truth) = start(state.path(), &folder, "dir-sync");
+    check_looks(&load, &truth, Truth::is_on_storage);
+    Attempt { seconds: 5, ..Attempt::new("klock-dir-sync", state.path()) }.check(|_, said| {
+        let found = said.must("idle-but-blocked", "host", "critical");
+        said.says(&found, &["the lock of a directory", " behind dir_syncer/"]);
+        said.word(&found, "lock_holder_basis", "the owner field of the kernel's rw-semaphore");
+        is_named(said, &found, "dir_syncer", &truth);
     });
 }

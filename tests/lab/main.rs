@@ -37,6 +37,7 @@ mod disk_load;
 mod executable;
 mod figures;
 mod fleet;
+mod freezer;
 mod frozen;
 #[allow(dead_code, reason = "tests/commands/pty.rs uses all of it")]
 #[path = "../support/pty_harness.rs"]

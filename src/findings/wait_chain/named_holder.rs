@@ -278,7 +278,7 @@ fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderA
         HolderActivity::TimedCycle => {
             "is in a cycle of threads that wait for each other's locks, one of them with a timeout: no deadlock".into()
         }
-        HolderActivity::Stopped => format!("is stopped{}", since()),
+        HolderActivity::Stopped => format!("is {}{}", describe_halt(Halt::of_state(thread.wait.state)), since()),
         HolderActivity::Ended => "has ended".into(),
         HolderActivity::Running => runnable_words(interval, thread, "computes while it holds the lock", WITH_LOCK),
         HolderActivity::Event => format!("waits for an event{}{}", call(), since()),

@@ -3,6 +3,7 @@
  * lock nearly all the time, and how often it began and ended its call, so that this one is odd inside of the call. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <pthread.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -145,6 +147,28 @@ static void rename_list(void) {
     many(renamer);
     pthread_t t; pthread_create(&t, 0, lister, 0);
 }
+/* The lock of one directory: threads that look up names in it, each a new one, behind one that renames in it, with its journal
+ * committed before each rename ends (chattr +D). */
+static void *searcher(void *a) {
+    name("searcher"); char x[4096];
+    for (long i = 0;; i++) { snprintf(x, sizeof x, "%s/missing%ld-%ld", folder, (long)a, i); access(x, F_OK); rest(); }
+    return a;
+}
+static void *dir_syncer(void *a) {
+    name("dir_syncer"); char x[4096], y[4096]; int flags = FS_DIRSYNC_FL;
+    snprintf(x, sizeof x, "%s/a", folder); snprintf(y, sizeof y, "%s/b", folder);
+    close(open(x, O_CREAT | O_WRONLY, 0600));
+    int fd = open(folder, O_RDONLY | O_DIRECTORY);
+    if (fd < 0 || ioctl(fd, FS_IOC_SETFLAGS, &flags)) die("FS_IOC_SETFLAGS");
+    open_truth();
+    for (int there = 0;; there = !there) {
+        truth[1]++;
+        if (there ? rename(y, x) : rename(x, y)) die("rename");
+        truth[1]++;
+    }
+    return a;
+}
+static void dir_sync(void) { many(searcher); pthread_t t; pthread_create(&t, 0, dir_syncer, 0); }
 /* Mounts of one mount namespace. */
 static void *mounter(void *a) {
     name("mounter"); char x[4096]; snprintf(x, sizeof x, "%s/m%ld", folder, (long)a);
@@ -223,7 +247,7 @@ int main(int c, char **v) {
     count = atoi(v[2]); if (c > 4) folder = v[4];
     struct { const char *name; void (*run)(void); } modes[] = {
         {"mm", mm}, {"mm-apart", mm_apart}, {"mm-sync", mm_sync}, {"rename", rename_storm}, {"clone", clone_exit}, {"cgroup", cgroups}, {"cgroup-apart", cgroups_apart}, {"netns", net_namespaces},
-        {"rename-list", rename_list}, {"protect", protect}, {"direct", direct}, {"mount", mounts}, {"link", links},
+        {"rename-list", rename_list}, {"protect", protect}, {"direct", direct}, {"dir-sync", dir_sync}, {"mount", mounts}, {"link", links},
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) if (!strcmp(v[1], modes[i].name)) {
         modes[i].run(); sleep(atoi(v[3])); _exit(0);

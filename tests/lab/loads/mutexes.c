@@ -12,7 +12,8 @@
 // a second, again and again: no deadlock); crowd (as deadlock, and as many further mutexes as there are WAITERS, for each of which three
 // threads wait); timed-condition, timed-semaphore (the workers wait on it, with a timeout of a second, again and again: nothing is wrong).
 // robust (the holder of a robust mutex sleeps 100 ms at a time); full-pipe, full-socket (the holder writes to a child process that is
-// stopped); shared (a child process holds a mutex in shared memory, and is stopped).
+// stopped); shared (a child process holds a mutex in shared memory, and is stopped);
+// frozen (the same, and it sleeps once it is continued, for a test to freeze it).
 // socket-answer (the holder asks a child process over a Unix socket, which sleeps 300 ms before it answers), tcp-answer (the same over
 // TCP on loopback), pipe-answer (it asks one over a
 // pipe, which makes a write durable in the folder HOST and answers over another pipe); requests (half of the threads wait on Unix sockets
@@ -225,6 +226,11 @@ static void crowd(long mutexes)
 }
 
 // Stopped until the end of this process. With a lock it takes it first.
+static int is_shared(void)
+{
+	return !strcmp(mode, "shared") || !strcmp(mode, "frozen");
+}
+
 static void stopped_child(int takes_lock)
 {
 	pid_t child = fork();
@@ -235,6 +241,9 @@ static void stopped_child(int takes_lock)
 			pthread_mutex_lock(lock);
 			holds();
 		}
+		raise(SIGSTOP);
+		while (!strcmp(mode, "frozen"))
+			pause();
 		for (;;)
 			raise(SIGSTOP);
 	}
@@ -351,7 +360,7 @@ int main(int count, char **words)
 		listener = socket(AF_INET, SOCK_STREAM, 0);
 		listen(listener, 16);
 	}
-	if (!strcmp(mode, "robust") || !strcmp(mode, "shared")) {
+	if (!strcmp(mode, "robust") || is_shared()) {
 		pthread_mutexattr_t kind;
 		pthread_mutexattr_init(&kind);
 		if (!strcmp(mode, "robust"))
@@ -368,8 +377,8 @@ int main(int count, char **words)
 		socketpair(AF_UNIX, SOCK_STREAM, 0, to_child);
 	else if (pipe(to_child))
 		exit(1);
-	if (!strncmp(mode, "full-", 5) || !strcmp(mode, "shared"))
-		stopped_child(!strcmp(mode, "shared"));
+	if (!strncmp(mode, "full-", 5) || is_shared())
+		stopped_child(is_shared());
 	if (!strcmp(mode, "deadlock") || !strcmp(mode, "sleep-behind") || !strcmp(mode, "timed-cycle") || !strcmp(mode, "crowd"))
 		knots = 2;
 	if (!strcmp(mode, "circle"))
