@@ -132,7 +132,7 @@ pub enum Command {
     /// Add a mark with a text to every recording and live session of this user; as root, also of the services
     #[command(after_help = "Example: stalltop mark \"deploy 42\"")]
     Mark(mark::Mark),
-    /// Print what this user can and cannot read on this kernel, why, and what would change it where something would
+    /// Print what this user can and cannot read on this kernel, why, and what to change, if anything can be
     #[command(after_help = "Example: sudo stalltop doctor")]
     Doctor,
     /// Write an archive for a bug report: version, kernel, what can be read here, a recording of 10 s. Asks first, sends nothing
@@ -262,7 +262,7 @@ fn without_ineffective_options(program: clap::Command, hidden: &[clap::Arg]) -> 
     })
 }
 
-/// Shows how much of the idle CPU time is really free, and which threads are blocked, on what, and behind which thread. Without
+/// Says why a machine is slow although its CPUs are idle: which threads are blocked, on what, and behind which other thread. Without
 /// a command: the live screen, or, if standard output is not a terminal, one summary per second
 #[derive(Debug, Parser)]
 #[command(name = "stalltop", version, disable_help_subcommand = true)]

@@ -1,4 +1,4 @@
-//! stalltop: how much of the idle CPU time is really free, which threads are blocked, on what, and behind which thread.
+//! stalltop says why a machine is slow although its CPUs are idle: which threads are blocked, on what, and behind which other thread.
 //!
 //! ```text
 //!     kernel ──┐                  ┌── recorder ── file, pipe

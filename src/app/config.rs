@@ -20,6 +20,7 @@ use crate::interval::network::Link;
 use crate::kernel::Root;
 use crate::sample::Host;
 use crate::state::ThemeChoice;
+use crate::units::similar::did_you_mean;
 use crate::view::theme::colors::built_in_themes;
 use file::{ConfigFile, ReadError};
 use parse::ParsedConfig;
@@ -114,7 +115,8 @@ impl Settings {
         let find = |name: &str| themes.iter().copied().find(|theme| theme.name() == name);
         let unknown = |name: &str| {
             let names: Vec<&str> = themes.iter().map(|theme| theme.name()).collect();
-            Failure::new(Exit::Usage, format!("unknown theme '{name}'"), "", format!("the themes are {}", names.join(", ")))
+            let what = format!("unknown theme '{name}'{}", did_you_mean(name, names.iter().copied()));
+            Failure::new(Exit::Usage, what, "", format!("the themes are {}", names.join(", ")))
         };
         let chosen = match (option, &self.theme) {
             (Some(name), _) => find(name).ok_or_else(|| unknown(name))?,
@@ -126,6 +128,11 @@ impl Settings {
             (None, None) => remembered.and_then(find).unwrap_or_default(),
         };
         Ok((themes, chosen, notices))
+    }
+
+    /// An error if the command line names a theme that does not exist: also where nothing is drawn with it.
+    pub fn require_theme(&self, option: Option<&str>) -> Result<(), Failure> {
+        if option.is_some() { self.themes(option, None).map(drop) } else { Ok(()) }
     }
 
     /// Overrides thresholds.

@@ -58,11 +58,18 @@ fn run(configuration: &Configuration, options: &cli::Fleet) -> Result<Exit, Fail
     match &options.replay {
         Some(directory) => {
             let files = RecordedHosts::find(directory)?;
-            let settings = Settings::load_and_warn(&Root::host(), configuration)?;
+            let settings = settings(configuration, options)?;
             if is_screen { replay(options, &settings, files) } else { once::of_recordings(options, &settings, &files) }
         }
         None => live(configuration, options, is_screen),
     }
+}
+
+/// The settings; an unknown theme is an error before any host is connected to.
+fn settings(configuration: &Configuration, options: &cli::Fleet) -> Result<Settings, Failure> {
+    let settings = Settings::load_and_warn(&Root::host(), configuration)?;
+    settings.require_theme(options.appearance.theme.as_deref())?;
+    Ok(settings)
 }
 
 fn live(configuration: &Configuration, options: &cli::Fleet, is_screen: bool) -> Result<Exit, Failure> {
@@ -70,7 +77,7 @@ fn live(configuration: &Configuration, options: &cli::Fleet, is_screen: bool) ->
     // A signal ends it in order: copies are removed, recordings closed.
     let signals = (!is_screen).then(TerminationSignals::block).transpose();
     let signals = signals.map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
-    let settings = Settings::load_and_warn(&Root::host(), configuration)?;
+    let settings = settings(configuration, options)?;
     let transport = Transport::new(options.ssh.as_deref());
     // Dropped, and removed, when all connections have ended.
     let (_copies, stalltops) = RemoteCopies::new(options, &hosts, &transport)?;

@@ -75,12 +75,7 @@ pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Resu
 }
 
 /// The screen on the recordings of the demo, one after the other: quitting goes to the next one, Ctrl-C ends.
-pub fn demo(
-    configuration: &cli::Configuration,
-    appearance: cli::Appearance,
-    mut recordings: VecDeque<DemoRecording>,
-) -> Result<Exit, Failure> {
-    let (settings, _) = Settings::load(&Root::host(), configuration)?;
+pub fn demo(settings: Settings, appearance: cli::Appearance, mut recordings: VecDeque<DemoRecording>) -> Result<Exit, Failure> {
     let Some(first) = recordings.pop_front() else { return Ok(Exit::Success) };
     let (state, timeline) = first.open(&settings, &appearance)?;
     run_screens(state, timeline, Some(Playlist::new(settings, appearance, first, recordings)))

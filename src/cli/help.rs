@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction};
 
 /// `stalltop --help`: all commands on a terminal of 80 columns and 24 rows, with the prompt below.
 pub const FIRST_SCREEN: &str = "\
-Shows how much idle CPU time is really free, and which threads wait for what.
+Says why a machine is slow although its CPUs are idle.
 
 Usage: stalltop [OPTIONS]            the live screen (? shows the keys, q quits)
        stalltop COMMAND [OPTIONS]    --help of a command explains its options

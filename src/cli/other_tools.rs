@@ -21,7 +21,7 @@ impl OtherTool {
 
 /// In the order of README.md.
 pub const OTHER_TOOLS: [OtherTool; 15] = [
-    OtherTool { typed: "top", instead: "stalltop", note: "the first line says what is wrong; key 5 lists the tasks" },
+    OtherTool { typed: "top", instead: "stalltop", note: "the line below the title says what is wrong; key 5 lists the tasks" },
     OtherTool {
         typed: "htop",
         instead: "stalltop",
@@ -40,7 +40,7 @@ pub const OTHER_TOOLS: [OtherTool; 15] = [
     OtherTool {
         typed: "mpstat -P ALL 1",
         instead: "stalltop table core 1",
-        note: "mpstat's columns, and the busiest thread of each CPU",
+        note: "mpstat's columns; `--columns all`: the busiest thread of each CPU, too",
     },
     OtherTool {
         typed: "pidstat 1",
@@ -71,7 +71,7 @@ pub const OTHER_TOOLS: [OtherTool; 15] = [
     OtherTool {
         typed: "biolatency",
         instead: "stalltop table disk 1 --columns latency",
-        note: "as root: p50 to max of reads, writes and flushes; key 3 shows the heat map",
+        note: "as root: p50 to max of reads, writes and flushes; key 3: a heat map, on 100 columns and 32 rows or more",
     },
     OtherTool { typed: "runqlat", instead: "stalltop probe runq 1", note: "the same, by CPU and process" },
     OtherTool {

@@ -52,7 +52,7 @@ pub static CPU_TABLE: TypedTable<CpuRow> = TypedTable {
 
 pub static CORE_TABLE: TypedTable<CpuRow> = TypedTable {
     name: "core",
-    description: "a row per online CPU: mpstat -P ALL's columns with decimals, and the thread that used each most",
+    description: "a row per online CPU: mpstat -P ALL's columns with decimals; `--columns all` adds the thread that used each most",
     columns: &[CPU_NUMBER, MPSTAT, UNACCOUNTED, TOP_THREAD, FREQUENCY],
     key_columns: &[&CPU],
     column_sets: &[],

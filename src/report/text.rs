@@ -36,7 +36,7 @@ pub fn check(window: &Window) -> String {
     if !absent.is_empty() {
         let _ = writeln!(
             text,
-            "Not seen: {}. 'stalltop doctor' says why, and what would change it where something would.",
+            "Not seen: {}. 'stalltop doctor' says why, and what to change, if anything can be.",
             absent.join(", ")
         );
     }

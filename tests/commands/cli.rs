@@ -144,6 +144,10 @@ fn a_wrong_value_is_answered_with_what_is_taken() {
         (&["info", &below], 1, "Not a directory: give the name of a recording"),
         (&["export", file, "-o", &format!("{below}.csv")], 5, "Not a directory: give an existing directory"),
         (&["cat", file, file, "-o", ""], 2, "it is the name of a new file"),
+        (&["--theme", "drak"], 2, "unknown theme 'drak': did you mean 'dark'?: the themes are terminal, mono, dark, light"),
+        (&["demo", "1", "--theme", "drak"], 2, "unknown theme 'drak': did you mean 'dark'?"),
+        (&["demo", "--list", "--theme", "zzz"], 2, "unknown theme 'zzz': the themes are "),
+        (&["fleet", "--once", "--theme", "drak", "a"], 3, "unknown theme 'drak'"),
         (&["table", "cpu", "--name", "x"], 2, "the rows of 'cpu' have no names: those of "),
     ] {
         let (actual, stdout, stderr) = run(arguments);

@@ -122,7 +122,9 @@ fn the_page_explains_each_option_of_its_command_and_of_its_pod() {
     for option in OPTIONS {
         assert!(page.contains(&format!("`{option}`")), "docs/containers.md has no {option}");
     }
-    assert!(page.contains("`--security-opt=apparmor=unconfined`"));
+    for option in ["--cap-drop=ALL", "--security-opt=apparmor=unconfined"] {
+        assert!(page.contains(&format!("| `{option}` |")), "docs/containers.md has no {option}");
+    }
     let capabilities = |text: &str, prefix: &str| -> BTreeSet<String> {
         text.split_whitespace().filter_map(|word| word.strip_prefix(prefix)).map(str::to_owned).collect()
     };

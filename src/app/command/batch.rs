@@ -13,6 +13,7 @@ use crate::report::{text, window::Window};
 /// Prints until a signal ends the program, or the reader of standard output has closed it.
 pub fn live(root: Root, configuration: &Configuration, live: &Live) -> Result<Exit, Failure> {
     let settings = Settings::load_and_warn(&root, configuration)?;
+    settings.require_theme(live.appearance.theme.as_deref())?;
     let baseline_learner = BaselineLearner::for_root(&root);
     let sampler = SamplerThread::start(root, live.interval, None, settings.probes())?;
     let rule_config = settings.rule_config_for(&sampler.host);

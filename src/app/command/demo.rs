@@ -89,11 +89,13 @@ pub fn titles() -> impl Iterator<Item = (usize, &'static str)> {
 
 /// Plays the recordings, or prints what they are where there is no terminal.
 pub fn demo(configuration: &cli::Configuration, options: &cli::Demo) -> Result<Exit, Failure> {
+    let (settings, _) = Settings::load(&Root::host(), configuration)?;
+    settings.require_theme(options.appearance.theme.as_deref())?;
     let wanted = |place: usize| options.number.is_none_or(|number| usize::from(number) == place + 1);
     let chosen: Vec<(usize, &Bundled)> = RECORDINGS.iter().enumerate().filter(|(place, _)| wanted(*place)).collect();
     match chosen.as_slice() {
         [(_, single)] if !terminal::is_available() => {
-            return print_localized(&findings(configuration, single)?).map(|_| Exit::Success);
+            return print_localized(&findings(&settings, single)?).map(|_| Exit::Success);
         }
         _ if options.list || !terminal::is_available() => return print(&list()).map(|_| Exit::Success),
         _ => {}
@@ -109,7 +111,7 @@ pub fn demo(configuration: &cli::Configuration, options: &cli::Demo) -> Result<E
         };
         recordings.push_back(DemoRecording { file: unpack(bundled)?, name: bundled.name, note });
     }
-    full_screen::demo(configuration, options.appearance.clone(), recordings)
+    full_screen::demo(settings, options.appearance.clone(), recordings)
 }
 
 /// A file with the recording: it is read as any other one is.
@@ -123,11 +125,10 @@ fn unpack(bundled: &Bundled) -> Result<NamedTempFile, Failure> {
 }
 
 /// What the load is, and what `check` prints for its recording.
-fn findings(configuration: &cli::Configuration, bundled: &Bundled) -> Result<String, Failure> {
+fn findings(settings: &Settings, bundled: &Bundled) -> Result<String, Failure> {
     let file = unpack(bundled)?;
-    let (settings, _) = Settings::load(&Root::host(), configuration)?;
     let mut window = Window::default();
-    for evaluation in EvaluatedRecording::open(file.path(), &settings)? {
+    for evaluation in EvaluatedRecording::open(file.path(), settings)? {
         window.add(&evaluation);
     }
     Ok(format!("{}: {}\n\n{}", bundled.title, bundled.notice, text::check(&window)))

@@ -43,7 +43,7 @@ pub const ENVIRONMENT: [(&str, &str); 14] = [
     (CONFIG_VAR, "the configuration file, instead of the user's and the system's"),
     (THRESHOLD_VAR, "thresholds, as those of check --threshold: KIND=VALUE,..."),
     (SPEED_VAR, "speeds of interfaces, as those of --nic-speed: INT=MBPS[fd|hd],..."),
-    (super::completions::SHELL_VARIABLE, "set by the completions of a shell: its name"),
+    (super::completions::SHELL_VARIABLE, "set by the completions of a shell to the name of that shell"),
     ("XDG_CONFIG_HOME", "the directory of stalltop/config.toml [default: ~/.config]"),
     (
         "XDG_STATE_HOME",
