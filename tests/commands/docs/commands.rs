@@ -93,11 +93,11 @@ struct Section {
     lines: Vec<Line>,
 }
 
-/// In Debian's non-free alone: may lack everywhere.
+/// Debian has it in non-free alone: it may be missing everywhere.
 const NOT_FREE: &str = "nicstat";
 
 /// Runs the lines that can be run here; returns how many those are, and what is wrong. With `STALLTOP_NO_SKIP` (tests/packages) a
-/// tool that lacks is wrong, too.
+/// missing tool is wrong, too.
 fn run_section(section: &Section) -> (usize, Vec<String>) {
     let (place, page) = (Place::new(), &section.page);
     let no_skip = env::var_os("STALLTOP_NO_SKIP").is_some_and(|value| !value.is_empty());
