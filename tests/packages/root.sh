@@ -36,14 +36,19 @@ promptly() {
   return $code
 }
 
-# clean_root DIR: a minimal Debian with systemd, and rpm for rpm.sh.
+# A minimal Debian has no systemd. rpm is for rpm.sh, the others have the tools that the pages compare with: procps, sysstat, iproute2,
+# and zstd for tar.
+root_packages=systemd,rpm,procps,sysstat,iproute2,zstd
+
+# clean_root DIR: a minimal Debian with these packages.
 clean_root() {
-  local archive=${STALLTOP_TOOLS:-$HOME/.cache/stalltop-tools}/bookworm.tar made
+  # Named after the packages: a change of the list makes another one.
+  local archive=${STALLTOP_TOOLS:-$HOME/.cache/stalltop-tools}/bookworm-$root_packages.tar made
   if [ ! -e "$archive" ]; then
     command -v debootstrap >/dev/null || apt-get install -yq --no-install-recommends debootstrap >/dev/null 2>&1 || true
     command -v debootstrap >/dev/null || skip 'debootstrap cannot be installed'
     made=$place/debootstrap
-    if ! debootstrap --variant=minbase --include=systemd,rpm bookworm "$made" >"$place/debootstrap.log" 2>&1; then
+    if ! debootstrap --variant=minbase --include="$root_packages" bookworm "$made" >"$place/debootstrap.log" 2>&1; then
       tail -n 3 "$place/debootstrap.log"
       skip 'debootstrap cannot make a root'
     fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# rpm.sh FIRST.rpm NEXT.rpm: checks the package and installs, upgrades and erases it with rpm in a root whose systemd runs. The
-# root is Debian's, with an empty rpm data base: no distribution with rpm can be had from Debian's packages, so that what
-# other packages provide (/bin/sh) is not asked for. Needs root and rpm.
+# rpm.sh FIRST.rpm NEXT.rpm: checks the package and installs, upgrades and erases it with rpm in a root whose systemd runs; an upgrade
+# restarts the recorder and stalltop-serve. The root is Debian's, with an empty rpm data base: no distribution with rpm can be had from
+# Debian's packages, so that what other packages provide (/bin/sh) is not asked for. Needs root and rpm.
 set -euo pipefail
 first=$(realpath "$1") next=$(realpath "$2")
 . "$(dirname "$0")/root.sh"
@@ -47,14 +47,21 @@ inside systemctl enable --now $service 2>/dev/null
 recordings=$root/var/lib/private/stalltop-record
 recorded() { compgen -G "$recordings/*.stalltop"; }
 soon recorded || { inside systemctl status $service || true; fail 'the recorder records nothing'; }
-old=$(main_pid)
+inside systemctl start stalltop-serve
+soon served || { inside systemctl status stalltop-serve || true; fail 'stalltop-serve does not answer'; }
+old=$(main_pid) old_serve=$(main_pid stalltop-serve)
 package --upgrade /root/next.rpm
 soon other_pid $service "$old" || fail 'an upgrade does not restart the recorder'
+soon other_pid stalltop-serve "$old_serve" || fail 'an upgrade does not restart stalltop-serve'
+soon served || fail 'stalltop-serve does not answer after an upgrade'
+[ "$(inside systemctl is-active $service)" = active ] || fail 'the recorder is not active after an upgrade'
 grep -q 'of the administrator' "$root/etc/stalltop/config.toml" || fail 'an upgrade changes the configuration'
-ok "upgraded: the recorder is restarted (process $old, then $(main_pid)), the configuration is kept"
+ok "upgraded: the recorder is restarted (process $old, then $(main_pid)), stalltop-serve too ($old_serve, then \
+$(main_pid stalltop-serve)), the configuration is kept"
 
 package --erase stalltop
 [ "$(inside systemctl is-active $service)" != active ] || fail 'the recorder still runs'
+[ "$(inside systemctl is-active stalltop-serve)" != active ] || fail 'stalltop-serve still runs'
 [ "$(inside systemctl is-enabled $service 2>/dev/null)" != enabled ] || fail 'the recorder is still enabled'
 recorded >/dev/null || fail 'erasing the package removes recordings'
 grep -q 'of the administrator' "$root/etc/stalltop/config.toml.rpmsave" || fail 'a changed configuration is lost'

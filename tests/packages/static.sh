@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # static.sh BINARY: runs a static binary where there is nothing: in a root that holds this file, /proc and /sys alone, also as
 # nobody, read-only, without HOME, TERM and terminfo, on a terminal, and in other userlands: Debian's, one of busybox alone (Debian's
-# busybox-static, which is linked to glibc), and one whose only library is musl, with a program that runs by it. A binary for another
-# processor runs under qemu-user and reads captured trees of /proc. With busybox the pages' commands run as printed. Needs root.
+# busybox-static, which is linked to glibc), and one whose only library is musl, with a program that runs by it and the same busybox.
+# A binary for another processor runs under qemu-user and reads captured trees of /proc. With busybox the pages' commands run as
+# printed. Needs root.
 set -euo pipefail
 binary=$(realpath "$1")
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -77,6 +78,9 @@ suite() {
   try 0 "$name" table disk --from /given/database.stalltop --format csv
   try 0 "$name" report /given/database.stalltop -o -
   try 0 "$name" info --verify /given/database.stalltop
+  # There is no terminal. screen has one, and tests/frames the drawing, under qemu-user too.
+  try 2 "$name" replay /given/database.stalltop
+  grep -q "cannot replay: .*: for text try 'stalltop check FILE'$" "$place/err" || fail "$name: replay: $(cat "$place/err")"
   try 0 "$name" record --for 1s -
   for tree in "$root"/given/trees/*; do
     [ -e "$tree/proc/stat" ] || continue # of one subject alone
@@ -116,16 +120,22 @@ if [ ${#emulator[@]} = 0 ]; then
   clean_root "$root"
   cp -r "$empty/stalltop" "$empty/given" "$root"
   suite 'Debian'
-  root=$place/busybox
   command -v busybox >/dev/null || apt-get install -yq --no-install-recommends busybox-static >/dev/null 2>&1 || true
-  if command -v busybox >/dev/null; then
-    mkdir -p "$root"/{bin,proc,sys,etc,tmp}
+  command -v musl-gcc >/dev/null || apt-get install -yq --no-install-recommends musl-tools >/dev/null 2>&1 || true
+  command -v busybox >/dev/null || skip 'busybox-static cannot be installed'
+
+  # busybox_root DIR: becomes the root, with the programs of busybox.
+  busybox_root() {
+    root=$1
+    mkdir -p "$root"/{bin,proc,sys,dev,etc,tmp}
+    chmod 1777 "$root/tmp"
     cp "$(command -v busybox)" "$root/bin/busybox"
     chroot "$root" /bin/busybox --install -s /bin
     cp -r "$empty/stalltop" "$empty/given" "$root"
-    suite 'busybox'
-    # As on Alpine, whose userland is busybox: the binary where a user puts it.
-    mkdir "$root/dev" && ln -s /stalltop "$root/bin/stalltop" && chmod 1777 "$root/tmp"
+  }
+  # busybox_pages NAME: the pages' commands in it, with the binary where a user puts it.
+  busybox_pages() {
+    ln -s /stalltop "$root/bin/stalltop"
     cat >"$place/enter" <<END
 #!/bin/sh
 exec unshare --mount sh -c '
@@ -134,22 +144,24 @@ exec unshare --mount sh -c '
   exec env -i PATH=/bin TERM=xterm-256color LANG=C.UTF-8 /usr/sbin/chroot --userspec=65534:65534 "$root" "\$@"' sh "\$@"
 END
     chmod +x "$place/enter"
-    pages busybox "$place/enter"
-  else
-    skipped 'busybox-static cannot be installed'
-  fi
-  root=$place/musl
-  command -v musl-gcc >/dev/null || apt-get install -yq --no-install-recommends musl-tools >/dev/null 2>&1 || true
+    # It has no sysstat, procps and iproute2: their commands may be left out.
+    STALLTOP_NO_SKIP='' pages "$1" "$place/enter"
+  }
+
+  busybox_root "$place/busybox"
+  suite 'busybox'
+  busybox_pages 'busybox'
   if command -v musl-gcc >/dev/null; then
-    mkdir -p "$root"/{bin,lib,proc,sys,tmp}
-    # The dynamic linker, which is the library.
+    # As on Alpine: the dynamic linker, which is the library, beside busybox.
+    busybox_root "$place/musl"
+    mkdir "$root/lib"
     cp -L /lib/ld-musl-x86_64.so.1 "$root/lib"
     printf '#include <stdio.h>\nint main(void) { return puts("runs by musl") < 0; }\n' >"$place/program.c"
     musl-gcc -o "$root/bin/program" "$place/program.c"
     [ "$(chroot "$root" /bin/program)" = 'runs by musl' ] || fail 'musl: its program does not run'
     [ ! -e "$root/lib64" ] || fail 'musl: there is a glibc'
-    cp -r "$empty/stalltop" "$empty/given" "$root"
     suite 'musl'
+    busybox_pages 'musl and busybox'
   else
     skipped 'musl-tools cannot be installed'
   fi

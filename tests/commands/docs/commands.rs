@@ -1,10 +1,10 @@
 //! The commands of the pages: each line of a `sh` block is run as printed, in a directory of its page. A comment before the block
 //! says otherwise: `<!-- skip: why -->`, or `<!-- endless -->`, which is interrupted.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
+use std::{env, fs};
 
 use stalltop::cli::other_tools::OTHER_TOOLS;
 
@@ -93,12 +93,20 @@ struct Section {
     lines: Vec<Line>,
 }
 
-/// Runs the lines that can be run here; returns how many those are, and what is wrong.
+/// Debian has it in non-free alone: it may be missing everywhere.
+const NOT_FREE: &str = "nicstat";
+
+/// Runs the lines that can be run here; returns how many those are, and what is wrong. With `STALLTOP_NO_SKIP` (tests/packages) a
+/// missing tool is wrong, too.
 fn run_section(section: &Section) -> (usize, Vec<String>) {
     let (place, page) = (Place::new(), &section.page);
+    let no_skip = env::var_os("STALLTOP_NO_SKIP").is_some_and(|value| !value.is_empty());
     let (mut tried, mut wrong) = (0, Vec::new());
     for line in &section.lines {
         match place.lacks(&line.command) {
+            Some(why) if no_skip && !line.command.starts_with(NOT_FREE) => {
+                wrong.push(format!("{page}: {}: {why}, and STALLTOP_NO_SKIP is set", line.command));
+            }
             Some(why) => println!("skipped: {page}: {}: {why}", line.command),
             None => {
                 tried += 1;
