@@ -10,12 +10,12 @@ use crate::sample::network::unix_senders::UnixSenders;
 use crate::units::SmallSort;
 
 /// The threads of all processes that wait for one receiver.
-pub struct UnixSendWait<'a> {
+pub struct UnixSocketWait<'a> {
     /// Those with most threads first, at least one
     rows: Vec<&'a UnixSenders>,
 }
 
-impl<'a> UnixSendWait<'a> {
+impl<'a> UnixSocketWait<'a> {
     /// Threads in a send call, or in poll until they can send.
     pub fn threads(&self) -> u32 {
         self.sum(|row| row.threads.saturating_add(row.polling_threads))
@@ -55,6 +55,12 @@ impl<'a> UnixSendWait<'a> {
         let since = self.rows.iter().map(|row| row.since_boottime_ns);
         let since_ns = if self.are_datagrams() { since.max() } else { since.min() }.unwrap_or(u64::MAX);
         interval.at().boottime_ns.saturating_sub(since_ns) as f64 / 1e9
+    }
+
+    /// Of threads in connect the connections in the accept queue, and its backlog.
+    pub fn accept_queue(&self) -> Option<(u32, u32)> {
+        let row = self.rows.first()?;
+        Some((row.sockets, row.backlog?))
     }
 
     /// The process at the other end, if it is known.
@@ -100,13 +106,23 @@ impl<'a> UnixSendWait<'a> {
     }
 }
 
-/// By receiver and address, those with most threads first.
-pub fn unix_send_waits(interval: &Interval) -> Vec<UnixSendWait<'_>> {
-    let mut list: Vec<UnixSendWait> = Vec::new();
-    for row in interval.newer.protocols.unix_senders.as_deref().unwrap_or_default() {
+/// Of senders. By receiver and address, those with most threads first.
+pub fn unix_send_waits(interval: &Interval) -> Vec<UnixSocketWait<'_>> {
+    waits(interval, |row| row.backlog.is_none())
+}
+
+/// Of threads in connect, by listening socket.
+pub fn unix_connect_waits(interval: &Interval) -> Vec<UnixSocketWait<'_>> {
+    waits(interval, |row| row.backlog.is_some())
+}
+
+fn waits(interval: &Interval, is_wanted: impl Fn(&UnixSenders) -> bool) -> Vec<UnixSocketWait<'_>> {
+    let mut list: Vec<UnixSocketWait> = Vec::new();
+    let rows = interval.newer.protocols.unix_senders.as_deref().unwrap_or_default();
+    for row in rows.iter().filter(|row| is_wanted(row)) {
         match list.iter_mut().find(|known| known.has_receiver_of(row)) {
             Some(known) => known.rows.push(row),
-            None => list.push(UnixSendWait { rows: vec![row] }),
+            None => list.push(UnixSocketWait { rows: vec![row] }),
         }
     }
     list.small_sort_by_key(|wait| std::cmp::Reverse((wait.threads(), wait.sockets())));

@@ -19,6 +19,7 @@ pub(super) mod sleeping_threads;
 mod softnet;
 mod syn_queues;
 mod udp_sockets;
+pub mod unix_connects;
 pub mod unix_senders;
 mod waiting_connections;
 

@@ -396,6 +396,35 @@ fn senders_on_unix_sockets_whose_receiver_reads() {
     }
 }
 
+/// 40 threads that connect to a Unix socket with a backlog of 5 (6 connections wait, one is served), also since long before the first
+/// sample. ss -xl: Recv-Q 6, Send-Q 5; /proc/PID/task/TID/wchan: 33 in unix_wait_for_peer.
+#[test]
+fn threads_in_connect_to_a_unix_socket_whose_server_does_not_accept() {
+    for (name, request) in [("slow", "0.3"), ("stuck", "0")] {
+        if name == "slow" && !long() {
+            continue;
+        }
+        let Some(lab) = Lab::open(&["python3"]) else { return };
+        let state = tempfile::tempdir().expect("a folder");
+        let _load = PythonLoad::start(&lab, "unix-connects.py", &["60", "40", request]);
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        Attempt { seconds: 5, ..Attempt::new(&format!("unix-connects-{name}"), state.path()) }.check(|_, said| {
+            let full = said.must("listen-overflow", "app.sock", "warning");
+            said.says(&full, &["is full (6 waiting, backlog 5): 33 threads of client (", "blocked in connect for", ": app ("]);
+            said.nothing_wrong_but(&["listen-overflow"]);
+        });
+    }
+}
+
+#[test]
+fn threads_that_connect_to_a_unix_socket_whose_server_accepts() {
+    let Some(lab) = Lab::open(&["python3"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let _load = PythonLoad::start(&lab, "unix-connects.py", &["60", "40", "0.001"]);
+    Attempt { seconds: 5, ..Attempt::new("unix-connects-served", state.path()) }
+        .check(|_, said| said.must_not("listen-overflow"));
+}
+
 /// An event loop with four connections whose other end does not read. ss -tno: timer persist.
 fn polling_sender(name: &str, role: &str, call: &str, verify: impl Fn(&mut crate::check_result::CheckResult)) {
     let Some(lab) = Lab::open(&["python3"]) else { return };

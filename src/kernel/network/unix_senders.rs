@@ -13,6 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::listeners::socket_owner::SocketOwners;
 use super::namespaces::NamespaceReader;
 use super::sleeping_threads::{SleepingThreads, search_threads};
+use super::unix_connects::UnixConnects;
 use crate::ids::ProcessId;
 use crate::kernel::clock::CpuTimer;
 use crate::kernel::cost_pacer::CostPacer;
@@ -52,6 +53,7 @@ pub struct UnixSenderReader {
     idle_until: Option<Instant>,
     full: FxHashMap<u32, FullSince>,
     owners: SocketOwners,
+    connects: UnixConnects,
     rows: Vec<UnixSenders>,
 }
 
@@ -83,11 +85,15 @@ impl UnixSenderReader {
         let waiting = self.update_full(dumped.as_deref().unwrap_or_default(), now_ns);
         self.rows =
             if waiting.is_empty() { Vec::new() } else { self.search(&waiting, root, files, machine, tasks, namespaces) };
+        let connects = self.connects.search(tasks, now_ns, (root, machine), files, &mut self.owners, namespaces);
+        let is_idle = connects.is_empty();
+        self.rows.extend(connects);
+        self.rows.truncate(MAX_UNIX_SENDERS);
         let cost = timer.elapsed();
         self.pacer.schedule_next(begin, cost, INTERVAL_PER_COST);
         let idle = cost.saturating_mul(IDLE_INTERVAL_PER_COST).clamp(MIN_IDLE_INTERVAL, MAX_IDLE_INTERVAL);
         // A full socket whose sender does something else meanwhile is no reason to look often.
-        let is_idle = self.full.is_empty() || (!waiting.is_empty() && self.rows.is_empty());
+        let is_idle = is_idle && (self.full.is_empty() || (!waiting.is_empty() && self.rows.is_empty()));
         self.idle_until = is_idle.then(|| begin + idle);
         dumped.map(|_| self.rows.clone())
     }
@@ -166,6 +172,7 @@ impl UnixSenderReader {
                 polling_threads: 0,
                 since_boottime_ns: since_ns,
                 unread_bytes: u64::from(socket.unread_bytes),
+                backlog: None,
             };
             match rows.entry(key) {
                 Entry::Vacant(entry) => {

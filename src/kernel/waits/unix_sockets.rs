@@ -12,6 +12,7 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST_AND_DUMP: u16 = 0x301;
 const AF_UNIX: u8 = 1;
 const SOCK_DGRAM: u8 = 2;
+const ALL_STATES: u32 = u32::MAX;
 const TCP_ESTABLISHED: u8 = 1;
 const TCP_LISTEN: u8 = 10;
 const UDIAG_SHOW_NAME: u32 = 1;
@@ -119,10 +120,35 @@ pub fn dump_full_sockets(netlink: &mut Netlink) -> Reading<Vec<FullSocket>> {
     Ok(senders.into_iter().filter_map(full).collect())
 }
 
+/// A listening socket of streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnixListener {
+    pub inode: u32,
+    /// A path, `@name` of an abstract one
+    pub name: Name,
+    /// Connections that are not accepted: udiag_rqueue
+    pub accept_queue: u32,
+    /// The most of them, less one: udiag_wqueue
+    pub backlog: u32,
+}
+
+/// The listening sockets whose accept queue is full: who connects to one waits.
+pub fn dump_full_listeners(netlink: &mut Netlink) -> Reading<Vec<UnixListener>> {
+    let mut listeners = Vec::new();
+    dump_messages(netlink, (1 << TCP_LISTEN, UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN), |payload| {
+        let is_full = |socket: &UnixSocket| socket.state == TCP_LISTEN && socket.receive_queue > socket.queued_bytes;
+        if let (Some(socket), Some(name)) = (parse_unix_socket(payload).filter(is_full), parse_name(payload)) {
+            let UnixSocket { inode, receive_queue: accept_queue, queued_bytes: backlog, .. } = socket;
+            listeners.push(UnixListener { inode, name, accept_queue, backlog });
+        }
+    })?;
+    Ok(listeners)
+}
+
 /// The names of these sockets: a path, `@name` of an abstract one.
 pub fn dump_names(netlink: &mut Netlink, wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, Name>> {
     let mut names = FxHashMap::default();
-    dump_messages(netlink, UDIAG_SHOW_NAME, |payload| {
+    dump_messages(netlink, (ALL_STATES, UDIAG_SHOW_NAME), |payload| {
         let Some(socket) = parse_unix_socket(payload).filter(|socket| wanted.contains(&socket.inode)) else { return };
         if let Some(name) = parse_name(payload) {
             names.insert(socket.inode, name);
@@ -153,28 +179,29 @@ struct UnixSocket {
     peer: Option<u32>,
     /// udiag_rqueue: unread bytes, of a listening socket the connections that are not accepted; of datagrams the bytes of the first one
     receive_queue: u32,
-    /// udiag_wqueue: bytes that the peer has not read, with their overhead
+    /// udiag_wqueue: bytes that the peer has not read, with their overhead; of a listening socket its backlog
     queued_bytes: u32,
     /// SO_SNDBUF
     send_buffer: u32,
 }
 
 fn dump(netlink: &mut Netlink, show: u32, mut each: impl FnMut(UnixSocket)) -> Reading<()> {
-    dump_messages(netlink, show, |payload| {
+    dump_messages(netlink, (ALL_STATES, show), |payload| {
         if let Some(socket) = parse_unix_socket(payload) {
             each(socket);
         }
     })
 }
 
-fn dump_messages(netlink: &mut Netlink, show: u32, mut each: impl FnMut(&[u8])) -> Reading<()> {
+/// `states`: a bit for each state of sockets.
+fn dump_messages(netlink: &mut Netlink, (states, show): (u32, u32), mut each: impl FnMut(&[u8])) -> Reading<()> {
     let mut request = Vec::with_capacity(40);
     request.extend(40_u32.to_ne_bytes());
     request.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     request.extend(NLM_F_REQUEST_AND_DUMP.to_ne_bytes());
     request.extend([0; 8]); // sequence number, set when it is sent; port
     request.extend([AF_UNIX, 0, 0, 0]);
-    request.extend(u32::MAX.to_ne_bytes()); // every state
+    request.extend(states.to_ne_bytes());
     request.extend(0_u32.to_ne_bytes());
     request.extend(show.to_ne_bytes());
     request.extend([0xff; 8]); // no cookie

@@ -1,5 +1,5 @@
-//! Threads that wait until a receiver on this machine reads from a Unix socket: its buffer, or its queue of datagrams, is full
-//! (sock_diag UNIX_DIAG).
+//! Threads that wait until a process of this machine reads from a Unix socket, whose buffer or queue of datagrams is full, or accepts
+//! connections, of which its accept queue is full (sock_diag UNIX_DIAG).
 
 use crate::ids::ProcessId;
 use crate::sample::Name;
@@ -12,16 +12,16 @@ pub const MAX_UNIX_SENDERS: usize = 16;
 pub struct UnixSenders {
     /// The process that sends, and its name
     pub owner: (ProcessId, Name),
-    /// The process that has the other end open; `None` if it is not known: its /proc/PID/fd is not readable, or the datagrams are sent
-    /// without a connection
+    /// The process that has the other end, or the listening socket, open; `None` if it is not known: its /proc/PID/fd is not readable, or
+    /// the datagrams are sent without a connection
     pub receiver: Option<(ProcessId, Name)>,
     /// udiag_type is SOCK_DGRAM, otherwise SOCK_STREAM or SOCK_SEQPACKET
     pub are_datagrams: bool,
     /// Path of the receiving socket, `@name` of an abstract one; `None` if it has none (socketpair)
     pub address: Option<Name>,
-    /// Sending sockets
+    /// Sending sockets; of threads in connect the connections in the accept queue (udiag_rqueue)
     pub sockets: u32,
-    /// Threads that sleep in a send call on one of them
+    /// Threads that sleep in a send call on one of them, or in connect
     pub threads: u32,
     /// Threads that sleep in poll, select or epoll until one of them can be written to
     pub polling_threads: u32,
@@ -30,4 +30,6 @@ pub struct UnixSenders {
     pub since_boottime_ns: u64,
     /// Bytes that the receiver has not read: udiag_rqueue; of datagrams the first one
     pub unread_bytes: u64,
+    /// Of threads in connect the backlog of the listening socket: udiag_wqueue. `None` of senders, and in recordings of earlier versions
+    pub backlog: Option<u32>,
 }

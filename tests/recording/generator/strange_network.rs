@@ -134,6 +134,7 @@ fn unix_senders(d: &mut Dice) -> UnixSenders {
         polling_threads: d.u32(),
         since_boottime_ns: d.u64(),
         unread_bytes: d.u64(),
+        backlog: d.maybe(Dice::u32),
     }
 }
 

@@ -202,6 +202,8 @@ pub struct UnixSender {
     pub seconds: f64,
     #[serde(default)]
     pub unread_kb: u64,
+    /// The threads are in connect: `sockets` is the accept queue, this its backlog
+    pub backlog: Option<u32>,
 }
 
 fn pid_of_owner() -> u32 {

@@ -93,6 +93,7 @@ impl Machine {
             polling_threads: sender.polling_threads,
             since_boottime_ns: self.boottime_ns.saturating_sub((sender.seconds * 1e9) as u64),
             unread_bytes: sender.unread_kb * 1024,
+            backlog: sender.backlog,
         }
     }
 }

@@ -1,4 +1,6 @@
-//! Rule listen-overflow: an accept queue overflows.
+//! Rule listen-overflow: an accept queue overflows, or that of a Unix socket is full.
+
+mod unix_sockets;
 
 use std::net::SocketAddr;
 
@@ -16,12 +18,15 @@ pub const LISTEN_OVERFLOW: Rule = Rule {
     kind: Kind::ListenOverflow,
     title: "Accept queue overflows",
     meaning: "A server does not accept connections as fast as they arrive: the kernel drops them, and clients retry after a \
-              second or more. It resembles packet loss on the network, but is not.",
+              second or more. It resembles packet loss on the network, but is not. Clients of a Unix socket sleep in connect meanwhile.",
     computed: "Any growth of ListenOverflows, or of ListenDrops while an accept queue is full; the listening socket with the \
-               fullest queue is named, if that is at least half full, or was in the last seconds. Connection requests that find a full SYN queue are syn-queue-overflow.",
-    caveats: "A flood of whole connections counts too. The socket is an inference: the counters cover the whole namespace.",
+               fullest queue is named, if that is at least half full, or was in the last seconds. Connection requests that find a full SYN queue are syn-queue-overflow. \
+               Unix sockets: a thread has slept in connect (unix_wait_for_peer) for at least 1.5 s; the address is that of its call, the queue by UNIX_DIAG. \
+               A warning from 2 threads, else a note.",
+    caveats: "A flood of whole connections counts too. The socket is an inference: the counters cover the whole namespace. Of a Unix socket whose clients do not \
+              wait in connect (EAGAIN) nothing is seen.",
     next_steps: &[
-        "ss -ltn: Recv-Q against Send-Q",
+        "ss -ltn, of Unix sockets ss -xlp: Recv-Q against Send-Q",
         "why the server does not accept: the states of its threads",
         "its backlog, net.core.somaxconn",
     ],
@@ -31,7 +36,8 @@ pub const LISTEN_OVERFLOW: Rule = Rule {
 };
 
 fn listen_overflow(context: &RuleContext) -> Vec<Candidate> {
-    NetworkScope::all(context.interval).filter_map(|scope| candidate(context, &scope)).collect()
+    let tcp = NetworkScope::all(context.interval).filter_map(|scope| candidate(context, &scope));
+    tcp.chain(unix_sockets::candidates(context)).collect()
 }
 
 /// The listening socket whose accept queue was full last, within the time in which clients try again.

@@ -82,6 +82,7 @@ columns! { UnixSenders: 32 {
     polling_threads,
     since_boottime_ns,
     unread_bytes,
+    backlog,
 } }
 
 impl Columns for ConnectionWait {

@@ -3,7 +3,7 @@
 use crate::findings::finding::Severity;
 use crate::findings::formatting::{bytes, duration, lossy_name};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
-use crate::findings::unix_senders::{UnixSendWait, unix_send_waits};
+use crate::findings::unix_senders::{UnixSocketWait, unix_send_waits};
 
 /// Receivers that are reported one by one.
 const MAX_REPORTED_RECEIVERS: usize = 3;
@@ -14,7 +14,7 @@ pub fn candidates(context: &RuleContext) -> Vec<Candidate> {
     waits.iter().take(MAX_REPORTED_RECEIVERS).map(|wait| candidate(context, wait)).collect()
 }
 
-fn candidate(context: &RuleContext, wait: &UnixSendWait) -> Candidate {
+fn candidate(context: &RuleContext, wait: &UnixSocketWait) -> Candidate {
     let seconds = wait.seconds(context.interval);
     let many = f64::from(wait.blocked()) >= context.thresholds.send_blocked_threads;
     let unread = wait.unread_bytes().map(|unread| format!(" with {} unread", bytes(unread as f64))).unwrap_or_default();
