@@ -75,6 +75,10 @@ fn what_the_lab_saw_on_6_18() {
         (TaskState::Sleeping, "read_events", WaitClass::Aio),
         (TaskState::Sleeping, "io_cqring_wait", WaitClass::Aio),
         (TaskState::Blocked, "percpu_rwsem_wait", WaitClass::Lock),
+        // Behind a rename in a directory that is synchronous, and behind a direct write that extends the file.
+        (TaskState::Blocked, "walk_component", WaitClass::Lock),
+        (TaskState::Blocked, "ext4_fallocate", WaitClass::Lock),
+        (TaskState::Blocked, "vfs_fileattr_set", WaitClass::Lock),
     ];
     for (state, channel, class) in seen {
         assert_eq!(class_in(state, channel), Some(class), "{channel}");
