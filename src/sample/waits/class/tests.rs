@@ -79,6 +79,9 @@ fn what_the_lab_saw_on_6_18() {
         (TaskState::Blocked, "walk_component", WaitClass::Lock),
         (TaskState::Blocked, "ext4_fallocate", WaitClass::Lock),
         (TaskState::Blocked, "vfs_fileattr_set", WaitClass::Lock),
+        // Behind mprotect of 1 GiB in the same address space.
+        (TaskState::Blocked, "madvise_do_behavior", WaitClass::Lock),
+        (TaskState::Blocked, "process_vm_rw_core.constprop.0", WaitClass::Lock),
     ];
     for (state, channel, class) in seen {
         assert_eq!(class_in(state, channel), Some(class), "{channel}");

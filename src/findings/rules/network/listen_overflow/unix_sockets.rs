@@ -43,7 +43,7 @@ fn candidate(context: &RuleContext, wait: &UnixSocketWait) -> Candidate {
         threshold: context.thresholds.unix_send_blocked_seconds,
         unit: "seconds",
         sentence: format!(
-            "accept queue of {place} is full ({queue} waiting, backlog {backlog}): {} blocked in connect for {}: {accepts}",
+            "{accepts} on {place}: {} blocked in connect for {} (accept queue full: {queue} waiting, backlog {backlog})",
             wait.describe_waiters(),
             duration(seconds),
         ),
