@@ -8,7 +8,7 @@ use super::network_scope::NetworkScope;
 use super::pipe_writers::pipe_write_waits;
 use super::remote_end_waits::remote_end_waits;
 use super::rule_context::RuleContext;
-use super::unix_senders::unix_send_waits;
+use super::unix_senders::{unix_connect_waits, unix_send_waits};
 use crate::ids::{GroupId, ProcessId};
 use crate::sample::Name;
 use crate::sample::cgroup::Controller;
@@ -46,7 +46,11 @@ fn is_blocked(context: &RuleContext, group: &GroupId) -> bool {
 /// The processes that a finding about an accept queue, a UDP socket, blocked senders or an answer waits for, as far as they are known.
 pub fn servers_of(context: &RuleContext, finding: &Finding) -> Vec<u32> {
     let pids: Vec<Option<ProcessId>> = match finding.kind {
-        Kind::ListenOverflow => listening_processes(context, &finding.subject),
+        Kind::ListenOverflow => {
+            let unix = unix_connect_waits(context.interval).into_iter().filter(|wait| wait.subject() == finding.subject);
+            let unix = unix.filter_map(|wait| wait.receiver()).map(|(process, _)| Some(*process));
+            listening_processes(context, &finding.subject).into_iter().chain(unix).collect()
+        }
         Kind::UdpOverflow => vec![udp_reader(context, &finding.subject)],
         Kind::SendBlocked | Kind::AnswerBlocked => vec![receiver(context, &finding.subject)],
         _ => Vec::new(),

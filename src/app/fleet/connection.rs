@@ -184,6 +184,7 @@ impl HostThread {
             known.continue_with(meta);
             return None;
         }
+        let _recording = self.link.lock_recording();
         let before = self.link.samples().take();
         if let Some(mut before) = before {
             before.end_tap("the host has restarted: Esc, and Enter shows it again");

@@ -2,7 +2,8 @@
 //! waits for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
@@ -19,12 +20,14 @@ pub struct HostLink {
     notify: Arc<Notify>,
     /// `None` before the first sample
     samples: Mutex<Option<HostSamples>>,
+    /// Held while a recording is closed and created
+    recording: Mutex<()>,
 }
 
 impl HostLink {
     pub fn new(name: String, notify: Arc<Notify>) -> HostLink {
         let host = Mutex::new(FleetHost::new(name.clone()));
-        HostLink { name, host, changed: AtomicBool::new(true), notify, samples: Mutex::new(None) }
+        HostLink { name, host, changed: AtomicBool::new(true), notify, samples: Mutex::new(None), recording: Mutex::new(()) }
     }
 
     /// Changes the state of the host and wakes the screen.
@@ -43,7 +46,21 @@ impl HostLink {
         self.host.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The samples. The lock is held for the evaluation of one sample at most, never while a disk or a connection is waited for.
+    /// To be held while a recording is closed and created, for which a disk is waited for.
+    pub fn lock_recording(&self) -> MutexGuard<'_, ()> {
+        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no recording is being closed or created, at most for that time.
+    pub fn wait_for_recording(&self, timeout: Duration) {
+        let end = Instant::now() + timeout;
+        while matches!(self.recording.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The samples. The lock is held while one is evaluated, or those in memory are encoded; never while a disk or a connection is waited
+    /// for.
     pub fn samples(&self) -> MutexGuard<'_, Option<HostSamples>> {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,12 +4,16 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::host_link::HostLink;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::recorder::{self, Session};
 use crate::baseline::Baselines;
 use crate::recording::{DirHandle, Meta, RecordingError};
+
+/// How long the end of the program waits for a file that is being created.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// `fleet --record DIR`
 pub struct FleetRecorder {
@@ -38,7 +42,10 @@ impl FleetRecorder {
 
 /// Ends the recordings of all hosts; the lines say what could not be written.
 pub fn finish(links: &[Arc<HostLink>]) -> Vec<String> {
-    let take = |link: &Arc<HostLink>| link.samples().as_mut()?.take_session();
+    let take = |link: &Arc<HostLink>| {
+        link.wait_for_recording(CREATE_TIMEOUT);
+        link.samples().as_mut()?.take_session()
+    };
     let sessions: Vec<Session> = links.iter().filter_map(take).collect();
     sessions.into_iter().filter_map(|session| session.finish_patiently().failure()).collect()
 }

@@ -272,7 +272,10 @@ fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderA
             let by = if readers.is_empty() { String::new() } else { format!(" that {readers}") };
             format!("waits for room in a pipe{by}{}", since())
         }
-        HolderActivity::FullSocket => format!("waits until the other end of a socket reads{}{}", call(), since()),
+        HolderActivity::FullSocket => {
+            let does = if syscall_name(interval, thread) == Some("connect") { "accepts" } else { "reads" };
+            format!("waits until the other end of a socket {does}{}{}", call(), since())
+        }
         HolderActivity::Lock => format!("waits for another lock{}", since()),
         HolderActivity::Deadlock => "is in a deadlock".into(),
         HolderActivity::TimedCycle => {

@@ -1,8 +1,8 @@
 //! Finds the threads that wait for a receiver on a Unix socket: sockets that are full (sock_diag UNIX_DIAG), the processes at both
-//! ends, and the sender's threads that sleep in a send or poll call on them.
+//! ends, and the sender's threads that sleep in a send or poll call on them; and those in connect (`unix_connects`).
 //!
 //! A dump is made seldom; each second only while a socket is full, or while a sub-sample saw a thread in such a wait. The processes are
-//! searched only of sockets that are full in two dumps. Sockets of other network namespaces are dumped over a socket opened there.
+//! searched only of sockets that are full in two dumps, or on which a thread has waited as long. Sockets of other network namespaces are dumped over a socket opened there.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -85,15 +85,14 @@ impl UnixSenderReader {
         let waiting = self.update_full(dumped.as_deref().unwrap_or_default(), now_ns);
         self.rows =
             if waiting.is_empty() { Vec::new() } else { self.search(&waiting, root, files, machine, tasks, namespaces) };
-        let connects = self.connects.search(tasks, now_ns, (root, machine), files, &mut self.owners, namespaces);
-        let is_idle = connects.is_empty();
-        self.rows.extend(connects);
-        self.rows.truncate(MAX_UNIX_SENDERS);
+        let found_senders = !self.rows.is_empty();
+        self.rows.extend(self.connects.search(tasks, now_ns, (root, machine), files, &mut self.owners, namespaces));
         let cost = timer.elapsed();
         self.pacer.schedule_next(begin, cost, INTERVAL_PER_COST);
         let idle = cost.saturating_mul(IDLE_INTERVAL_PER_COST).clamp(MIN_IDLE_INTERVAL, MAX_IDLE_INTERVAL);
         // A full socket whose sender does something else meanwhile is no reason to look often.
-        let is_idle = is_idle && (self.full.is_empty() || (!waiting.is_empty() && self.rows.is_empty()));
+        let has_no_sender = self.full.is_empty() || (!waiting.is_empty() && !found_senders);
+        let is_idle = has_no_sender && !self.connects.is_waiting();
         self.idle_until = is_idle.then(|| begin + idle);
         dumped.map(|_| self.rows.clone())
     }

@@ -128,7 +128,7 @@ pub struct UnixListener {
     pub name: Name,
     /// Connections that are not accepted: udiag_rqueue
     pub accept_queue: u32,
-    /// The most of them, less one: udiag_wqueue
+    /// What the program gave listen, udiag_wqueue: the queue is full when it holds one more
     pub backlog: u32,
 }
 

@@ -4,13 +4,13 @@
 use crate::ids::ProcessId;
 use crate::sample::Name;
 
-/// Rows that a sample keeps, those with most threads first.
+/// Rows of senders that a sample keeps, those with most threads first.
 pub const MAX_UNIX_SENDERS: usize = 16;
 
 /// Threads of one process that wait for the same receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnixSenders {
-    /// The process that sends, and its name
+    /// The process that sends or connects, and its name
     pub owner: (ProcessId, Name),
     /// The process that has the other end, or the listening socket, open; `None` if it is not known: its /proc/PID/fd is not readable, or
     /// the datagrams are sent without a connection

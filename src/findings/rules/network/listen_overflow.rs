@@ -21,10 +21,10 @@ pub const LISTEN_OVERFLOW: Rule = Rule {
               second or more. It resembles packet loss on the network, but is not. Clients of a Unix socket sleep in connect meanwhile.",
     computed: "Any growth of ListenOverflows, or of ListenDrops while an accept queue is full; the listening socket with the \
                fullest queue is named, if that is at least half full, or was in the last seconds. Connection requests that find a full SYN queue are syn-queue-overflow. \
-               Unix sockets: a thread has slept in connect (unix_wait_for_peer) for at least 1.5 s; the address is that of its call, the queue by UNIX_DIAG. \
-               A warning from 2 threads, else a note.",
+               Unix sockets: a thread has slept in connect since its accept queue is full, for at least `connect-blocked-seconds` (3 s); the address is that of its \
+               call, the queue by UNIX_DIAG. A warning from `connect-blocked-threads` (2), else a note.",
     caveats: "A flood of whole connections counts too. The socket is an inference: the counters cover the whole namespace. Of a Unix socket whose clients do not \
-              wait in connect (EAGAIN) nothing is seen.",
+              wait in connect (EAGAIN) nothing is seen; clients of other users need privilege.",
     next_steps: &[
         "ss -ltn, of Unix sockets ss -xlp: Recv-Q against Send-Q",
         "why the server does not accept: the states of its threads",

@@ -13,8 +13,15 @@ const MAX_REPORTED_SOCKETS: usize = 3;
 
 pub fn candidates(context: &RuleContext) -> Vec<Candidate> {
     let mut waits = unix_connect_waits(context.interval);
-    waits.retain(|wait| wait.seconds(context.interval) >= context.thresholds.unix_send_blocked_seconds);
-    waits.iter().take(MAX_REPORTED_SOCKETS).map(|wait| candidate(context, wait)).collect()
+    waits.retain(|wait| wait.seconds(context.interval) >= context.thresholds.connect_blocked_seconds);
+    let mut found: Vec<Candidate> = Vec::new();
+    for wait in waits {
+        // Two containers may have sockets of one name.
+        if found.len() < MAX_REPORTED_SOCKETS && !found.iter().any(|known| known.subject == wait.subject()) {
+            found.push(candidate(context, &wait));
+        }
+    }
+    found
 }
 
 fn candidate(context: &RuleContext, wait: &UnixSocketWait) -> Candidate {
@@ -40,10 +47,10 @@ fn candidate(context: &RuleContext, wait: &UnixSocketWait) -> Candidate {
         },
         subject: wait.subject(),
         value: seconds,
-        threshold: context.thresholds.unix_send_blocked_seconds,
+        threshold: context.thresholds.connect_blocked_seconds,
         unit: "seconds",
         sentence: format!(
-            "{accepts} on {place}: {} blocked in connect for {} (accept queue full: {queue} waiting, backlog {backlog})",
+            "{accepts} on {place}: {} blocked in connect for up to {} (accept queue full: {queue} waiting, backlog {backlog})",
             wait.describe_waiters(),
             duration(seconds),
         ),
