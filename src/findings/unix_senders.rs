@@ -1,4 +1,4 @@
-//! Threads that wait for a receiver on a Unix socket, by receiver: which processes, how many of their threads, how long.
+//! Threads that wait for a receiver on a Unix socket, or in connect for its server: by socket, which processes, how many threads, how long.
 
 use crate::findings::finding::Subject;
 use crate::findings::formatting::{lossy_name, plural};
@@ -16,7 +16,7 @@ pub struct UnixSocketWait<'a> {
 }
 
 impl<'a> UnixSocketWait<'a> {
-    /// Threads in a send call, or in poll until they can send.
+    /// Threads in a send or connect call, or in poll until they can send.
     pub fn threads(&self) -> u32 {
         self.sum(|row| row.threads.saturating_add(row.polling_threads))
     }

@@ -27,8 +27,9 @@ use crate::units::SmallSort;
 const MAX_THREADS: usize = 4096;
 /// Listening sockets of a sample, those with most threads first.
 const MAX_LISTENERS: usize = 4;
-/// Rows of a listening socket, those with most threads first; the last one has the threads of all other processes, too.
-const MAX_PROCESSES: usize = 4;
+/// Rows of a listening socket, a process each, those with most threads first: as many as a server has workers, since findings say how many
+/// processes wait. The last one has the threads of all other processes, too.
+const MAX_PROCESSES: usize = 256;
 /// `sun_path` in `struct sockaddr_un`
 const PATH_AT: usize = 2;
 /// Size of `struct sockaddr_un`
@@ -277,16 +278,15 @@ mod tests {
             threads,
             since_ns: u64::from(pid),
         };
-        let rows = most_clients((1..=200).map(|pid| clients(pid, if pid == 150 { 7 } else { 1 })).collect());
+        let rows = most_clients((1..=300).map(|pid| clients(pid, if pid == 150 { 7 } else { 1 })).collect());
         assert_eq!(rows.len(), MAX_PROCESSES);
         assert_eq!(rows.first().map(|row| (row.process.0.pid, row.threads)), Some((150, 7)));
-        assert_eq!(rows.iter().map(|row| row.threads).sum::<u32>(), 206);
+        assert_eq!(rows.iter().map(|row| row.threads).sum::<u32>(), 306);
     }
 
     /// A listening socket of this process with a full accept queue, and a thread in connect.
     #[test]
     fn a_thread_in_connect_is_found_with_its_address() {
-        use std::os::fd::AsRawFd;
         use std::os::unix::ffi::OsStrExt;
         use std::os::unix::net::{UnixListener as Listener, UnixStream};
         let machine = crate::kernel::host::read(&Root::host()).machine.clone();
@@ -313,10 +313,10 @@ mod tests {
             std::thread::yield_now();
         }
         let listeners = full();
-        assert!(listener.as_raw_fd() >= 0 && first.as_raw_fd() >= 0);
-        drop(listener.accept());
-        drop(listener.accept());
+        // Room for the thread, which ends then.
+        let accepted = listener.accept();
         let connected = client.join().unwrap();
+        drop((first, accepted));
         match listeners {
             Err(why) => println!("skipped: this kernel has no UNIX_DIAG ({why})"),
             Ok(listeners) => {
