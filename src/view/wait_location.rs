@@ -205,7 +205,7 @@ pub fn process_and_thread_name(process: &Process, thread: &Thread) -> SafeText {
 }
 
 fn syscall_name(interval: &Interval, call: RawSyscall) -> Option<&'static str> {
-    if call.number == -1 {
+    if call.is_page_fault() {
         return Some("page fault");
     }
     Syscall::from_number(interval.host.machine.as_bytes(), call).map(|call| call.name)

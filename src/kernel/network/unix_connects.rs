@@ -14,7 +14,7 @@ use crate::ids::{ProcessId, TaskId};
 use crate::kernel::root::Root;
 use crate::kernel::task;
 use crate::kernel::task::files::TaskFiles;
-use crate::kernel::task::memory::read_mapped;
+use crate::kernel::task::memory::{may_hold_memory_lock, read_mapped};
 use crate::kernel::waits::unix_sockets::{UnixListener, dump_full_listeners, open_unix_diag};
 use crate::sample::network::unix_senders::UnixSenders;
 use crate::sample::task::{Process, TaskState, Tasks, Thread};
@@ -178,11 +178,10 @@ fn sleeping(tasks: &Tasks) -> impl Iterator<Item = (&Process, &Thread)> {
 /// Whether a thread of it may hold the lock of its address space while it hangs.
 fn memory_read_may_hang(process: &Process) -> bool {
     process.threads.iter().any(|thread| {
-        let in_page_fault = thread.wait.syscall.as_ref().is_ok_and(|call| call.number == -1);
-        let class =
-            thread.wait.wchan.as_ref().map(|name| WaitClass::classify_settled(thread.state, Some(name.as_bytes()), None));
-        let is_clear = matches!(class, Ok(WaitClass::Disk | WaitClass::Memory | WaitClass::Vfork));
-        thread.state == TaskState::Blocked && (in_page_fault || !is_clear)
+        let is_in_page_fault = thread.wait.syscall().is_ok_and(RawSyscall::is_page_fault);
+        let wchan = thread.wait.wchan.as_ref().ok();
+        let class = wchan.map(|name| WaitClass::classify_settled(thread.state, Some(name.as_bytes()), None));
+        may_hold_memory_lock(thread.state, class, is_in_page_fault)
     })
 }
 

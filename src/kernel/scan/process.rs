@@ -19,7 +19,8 @@ use super::cpu_time_check::CpuTimeCheck;
 use super::thread::{KnownThread, ReadOptions};
 use crate::kernel::task;
 use crate::kernel::task::files::{ProcessFile, TaskDescriptors};
-use crate::sample::task::{Process, TaskState, Thread};
+use crate::kernel::task::memory::may_hold_memory_lock;
+use crate::sample::task::{Process, RawSyscall, TaskState, Thread};
 use crate::sample::waits::{ACTIVE_NS, WaitClass};
 
 /// A process that ran within this time is sub-sampled, and its descriptors stay open.
@@ -267,11 +268,9 @@ impl KnownProcess {
 
     /// Whether reading its memory (cmdline, owners of its locks) could hang: a thread in D may hold the lock of the address space.
     pub fn memory_read_may_hang(&self) -> bool {
-        self.threads().0.iter().any(|thread| {
-            let page_fault = thread.wait.syscall().is_ok_and(|call| call.number == -1);
-            let unclear = !matches!(thread.wait_class, Some(WaitClass::Disk | WaitClass::Memory | WaitClass::Vfork));
-            thread.state == TaskState::Blocked && (page_fault || unclear)
-        })
+        let is_in_page_fault = |thread: &KnownThread| thread.wait.syscall().is_ok_and(RawSyscall::is_page_fault);
+        let may_hold = |thread: &KnownThread| may_hold_memory_lock(thread.state, thread.wait_class, is_in_page_fault(thread));
+        self.threads().0.iter().any(may_hold)
     }
 
     /// Reads its parent again: the one it had ended.

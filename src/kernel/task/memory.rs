@@ -7,6 +7,9 @@ use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
+use crate::sample::task::TaskState;
+use crate::sample::waits::WaitClass;
+
 /// Fills the beginning of `bytes` from that address on, as far as it is mapped; how many. Fails without permission, if the process has
 /// ended, and if nothing is mapped there.
 pub fn read_mapped(pid: u32, address: u64, bytes: &mut [u8]) -> Result<usize, Errno> {
@@ -24,6 +27,13 @@ pub fn is_readable(pid: u32) -> Result<bool, Errno> {
         Err(Errno::EPERM | Errno::EACCES) => Ok(false),
         Err(why) => Err(why),
     }
+}
+
+/// Whether a thread may hang with the lock of its address space (mmap_lock), for which a reader of its memory would wait: it is in D in a
+/// page fault, or in a wait that is not known to hold it for a short time. `class` is that of its wait; `None` if it is unknown.
+pub fn may_hold_memory_lock(state: TaskState, class: Option<WaitClass>, is_in_page_fault: bool) -> bool {
+    let is_clear = matches!(class, Some(WaitClass::Disk | WaitClass::Memory | WaitClass::Vfork));
+    state == TaskState::Blocked && (is_in_page_fault || !is_clear)
 }
 
 /// The words at these addresses: of those from the first one that is not mapped none.
