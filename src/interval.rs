@@ -163,7 +163,7 @@ impl Interval {
         let disks = disk::between(older, newer, read_seconds(older, newer, |delays| delays.disks_us));
         let cgroup_seconds = read_seconds(older, newer, |delays| delays.cgroups_us);
         let blocked_threads = blocked_threads::blocked_threads(host, &newer.waits);
-        let locks = locks::LockSpans::new(host, newer, &wait_counts, &blocked_threads);
+        let locks = locks::LockSpans::new(host, (older, newer), &wait_counts, &blocked_threads);
         let spans = idle_blocked::Spans {
             cpu: cpu.as_ref(),
             tasks: tasks.as_ref(),

@@ -9,7 +9,7 @@ use super::holder_activity::HolderActivity;
 pub use super::lock_graph::CycleKind;
 use super::lock_graph::{LockGraph, LockId, Owner};
 use crate::ids::{GroupId, TaskId};
-use crate::sample::task::TaskState;
+use crate::sample::task::{Process, TaskState, Thread};
 use crate::sample::waits::OwnerField;
 use crate::sample::{Name, Sample};
 use crate::units::reaches_threshold;
@@ -44,10 +44,11 @@ impl Deadlock {
 const MIN_SEEN_SHARE: f64 = 0.8;
 
 /// The cycles of an interval, deadlocks and others, in the order of pids.
-pub fn lock_cycles(graph: &LockGraph, newer: &Sample) -> Vec<Deadlock> {
+pub fn lock_cycles(graph: &LockGraph, older: &Sample, newer: &Sample) -> Vec<Deadlock> {
     let edges = edges(graph);
     let mut seen: Vec<TaskId> = Vec::new();
-    let mut found: Vec<Deadlock> = ended_holders(graph).filter_map(|owner| deadlock(graph, newer, &[owner])).collect();
+    let ended = ended_holders(graph).filter(|owner| !has_been_passed_on(owner, older, newer));
+    let mut found: Vec<Deadlock> = ended.filter_map(|owner| deadlock(graph, newer, &[owner])).collect();
     let mut starts: Vec<&TaskId> = edges.keys().collect();
     starts.sort_unstable();
     for &start in starts {
@@ -55,8 +56,7 @@ pub fn lock_cycles(graph: &LockGraph, newer: &Sample) -> Vec<Deadlock> {
             continue;
         };
         seen.extend(&cycle);
-        let owners: Vec<&Owner> = cycle.iter().filter_map(|task| edges.get(task)).map(|edge| edge.owner).collect();
-        found.extend(deadlock(graph, newer, &owners));
+        found.extend(deadlock(graph, newer, &owners_in_cycle(graph, &edges, &cycle)));
     }
     found
 }
@@ -88,6 +88,37 @@ fn ended_holders(graph: &LockGraph) -> impl Iterator<Item = &Owner> {
             && reaches_threshold(owner.seen_share, MIN_SEEN_SHARE)
     };
     graph.owners.iter().filter(is_ended)
+}
+
+/// Whether a thread that waited for the lock at the older sample has run since: what looks like a mutex whose holder has ended is
+/// another lock, or a mutex that another thread unlocks.
+fn has_been_passed_on(owner: &Owner, older: &Sample, newer: &Sample) -> bool {
+    let (Ok(was), Ok(now)) = (&older.tasks, &newer.tasks) else { return false };
+    let group = newer.waits.groups.get(usize::from(owner.group));
+    let (address, pid) = match owner.lock {
+        LockId::Futex { pid, address } => (address, Some(pid)),
+        LockId::SharedFutex { address, .. } => (address, None),
+        LockId::Kernel(_) => return false,
+    };
+    let waited = |thread: &Thread| thread.wait.syscall().is_ok_and(|call| call.arguments[0] == address);
+    let has_run = |process: &Process, thread: &Thread| {
+        let now = now.thread(process.task_id(thread)).map(|(_, now)| now.last_timeslice_ns);
+        waited(thread) && now.is_some_and(|last_timeslice_ns| last_timeslice_ns != thread.last_timeslice_ns)
+    };
+    let processes =
+        group.into_iter().flat_map(|group| was.members(group)).filter(|process| pid.is_none_or(|pid| process.pid == pid));
+    processes.into_iter().any(|process| process.threads.iter().any(|thread| has_run(process, thread)))
+}
+
+/// Of each thread of the cycle the lock for which the one before waits: it may hold others, too.
+fn owners_in_cycle<'a>(graph: &'a LockGraph, edges: &FxHashMap<TaskId, Edge<'a>>, cycle: &[TaskId]) -> Vec<&'a Owner> {
+    let before = cycle.iter().cycle().skip(cycle.len().saturating_sub(1));
+    let owner = |(task, before): (&TaskId, &TaskId)| {
+        let wanted = edges.get(before)?.owner.wanted;
+        let holds = |owner: &&Owner| owner.thread.wait.task == *task && Some(owner.lock) == wanted;
+        graph.owners.iter().filter(is_named).find(holds)
+    };
+    cycle.iter().zip(before).filter_map(owner).collect()
 }
 
 /// Whether the lock names its holder: one that wake-ups show may be another.
@@ -128,6 +159,8 @@ fn find_cycle(edges: &FxHashMap<TaskId, Edge>, start: TaskId) -> Option<Vec<Task
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
     use crate::ids::ProcessId;
     use crate::sample::task::RawSyscall;
     use crate::sample::waits::{BlockedWait, LockOwner, SubSample};
@@ -165,14 +198,18 @@ mod tests {
 
     /// Threads, whether the first one has ended, and how many others wait.
     fn found(rows: Vec<LockOwner>) -> Vec<(Vec<u32>, bool, f64)> {
-        let newer = synthetic::sample(2.0).with(|sample| {
+        found_between(&synthetic::sample(1.0).build(), synthetic::sample(2.0), rows)
+    }
+
+    fn found_between(older: &Sample, newer: synthetic::SampleBuilder, rows: Vec<LockOwner>) -> Vec<(Vec<u32>, bool, f64)> {
+        let newer = newer.with(|sample| {
             sample.waits.groups = vec![GroupId::Process(ProcessId { pid: 700, start_ticks: 1 })];
             sample.waits.sub_samples = vec![SubSample::default(); usize::from(SUB_SAMPLES)];
             sample.waits.lock_owners = rows;
         });
         let newer = newer.build();
         let tids = |deadlock: &Deadlock| deadlock.threads.iter().map(|thread| thread.wait.task.tid).collect::<Vec<_>>();
-        let all = lock_cycles(&LockGraph::new(&synthetic::host(), &newer), &newer);
+        let all = lock_cycles(&LockGraph::new(&synthetic::host(), &newer), older, &newer);
         let deadlocks = all.iter().filter(|cycle| cycle.kind == CycleKind::Deadlock);
         deadlocks.map(|deadlock| (tids(deadlock), deadlock.has_ended(), deadlock.others)).collect()
     }
@@ -200,6 +237,37 @@ mod tests {
         let waiters = |timed_waiters| LockOwner { timed_waiters, ..row(A, ended(701), SUB_SAMPLES) };
         assert_eq!(found(vec![waiters(120)]), []);
         assert_eq!(found(vec![waiters(100)]), [(vec![701], true, 2.0)]);
+    }
+
+    #[test]
+    fn the_threads_behind_a_cycle_are_those_of_its_locks_whatever_else_its_threads_hold() {
+        let other = |address| LockOwner { waiters: 30, ..row(address, behind(701, B), SUB_SAMPLES) };
+        let both = [row(A, behind(701, B), SUB_SAMPLES), row(B, behind(702, A), SUB_SAMPLES)];
+        for address in [A - 8, B + 8] {
+            let all = both.iter().cloned().chain([other(address)]).collect();
+            assert_eq!(found(all), [(vec![701, 702], false, 22.0)], "{address:x}");
+        }
+    }
+
+    #[test]
+    fn a_lock_that_is_passed_on_has_a_holder_whatever_its_words_say() {
+        let process = |last_timeslice_ns, address| {
+            let thread = synthetic::thread(703, "knot").with(|thread| {
+                thread.start_ticks = 1;
+                thread.last_timeslice_ns = Some(last_timeslice_ns);
+                thread.wait.syscall = Ok(Arc::new(RawSyscall { number: 202, arguments: [address, 0x80, 2] }));
+            });
+            synthetic::process(700, "knot").with(|process| process.start_ticks = 1).threads([thread])
+        };
+        let between = |was: (u64, u64), now: (u64, u64)| {
+            let older = synthetic::sample(1.0).processes([process(was.0, was.1)]).build();
+            let newer = synthetic::sample(2.0).processes([process(now.0, now.1)]);
+            found_between(&older, newer, vec![row(A, ended(701), SUB_SAMPLES)]).len()
+        };
+        assert_eq!(between((5, A), (5, A)), 1);
+        assert_eq!(between((5, A), (7, A)), 0, "it waits again");
+        assert_eq!(between((5, A), (7, B)), 0);
+        assert_eq!(between((5, B), (7, A)), 1, "one more waits");
     }
 
     #[test]

@@ -27,9 +27,14 @@ pub struct LockSpans {
 }
 
 impl LockSpans {
-    pub(super) fn new(host: &Host, newer: &Sample, counts: &WaitCounts, blocked_threads: &[BlockedThread]) -> LockSpans {
+    pub(super) fn new(
+        host: &Host,
+        (older, newer): (&Sample, &Sample),
+        counts: &WaitCounts,
+        blocked_threads: &[BlockedThread],
+    ) -> LockSpans {
         let graph = LockGraph::new(host, newer);
-        let cycles = lock_cycles(&graph, newer);
+        let cycles = lock_cycles(&graph, older, newer);
         let futex_holders = futex_lock_holders(&graph, &newer.waits, counts, &cycles);
         LockSpans {
             event_waiter_shares: event_waiter_shares(&graph, &newer.waits, counts, &cycles),

@@ -4,12 +4,16 @@ use std::fmt::Write;
 
 use crate::findings::formatting::lossy_name;
 use crate::findings::wait_chain::holder::blocked_call;
+use crate::findings::wait_chain::named_holder::thread_name;
 use crate::interval::Interval;
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::lock_holders::LockHolder;
 use crate::sample::Name;
 use crate::sample::stacks::{ThreadStack, find_stack, stack_functions, without_module};
+
+/// Threads of a cycle in a line.
+const MAX_THREADS: usize = 8;
 
 /// Functions of a line.
 const MAX_FUNCTIONS: usize = 8;
@@ -35,6 +39,17 @@ const ENTRIES: [&str; 12] = [
 pub fn stack_of(interval: &Interval, thread: &BlockedThread) -> Option<String> {
     let stack = find_stack_of(interval, thread)?;
     Some(call_line(stack.kernel.as_ref().ok()?))
+}
+
+/// `cp/701: rwsem_down_write_slowpath ← lock_rename; mv/702: …`: that of each of these threads of which it was read.
+pub fn stacks_of_threads<'a>(interval: &Interval, threads: impl Iterator<Item = &'a BlockedThread>) -> Option<String> {
+    let stacks = interval.newer.stacks.as_ref().ok()?;
+    let line = |thread: &BlockedThread| {
+        let kernel = find_stack(stacks, thread.wait.task)?.kernel.as_ref().ok()?;
+        Some(format!("{}: {}", thread_name(thread), call_line(kernel)))
+    };
+    let lines: Vec<String> = threads.filter_map(line).take(MAX_THREADS).collect();
+    (!lines.is_empty()).then(|| lines.join("; "))
 }
 
 /// The same of a process of which only one stack was read.

@@ -2,6 +2,7 @@
 
 use crate::findings::formatting::lossy_name;
 use crate::findings::wait_chain::holder::syscall_name;
+use crate::findings::wait_chain::named_holder::thread_name;
 use crate::findings::wait_chain::stacks::end_of_chain;
 use crate::ids::TaskId;
 use crate::interval::Interval;
@@ -9,6 +10,9 @@ use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::Name;
 use crate::sample::stacks::{UNKNOWN_CALLERS, UserStack, find_stack, find_user_stack, stack_functions, without_module};
+
+/// Threads of a cycle in a line.
+const MAX_THREADS: usize = 8;
 
 /// Functions of the program in a line, beside the library's that it called.
 const MAX_FUNCTIONS: usize = 3;
@@ -59,6 +63,17 @@ const RUNTIME_FUNCTIONS: [&str; 17] = [
 /// that they called. Where no stack of that thread was read, of another thread of its group in the same place. `None`: of none.
 pub fn user_stack_of(interval: &Interval, thread: &BlockedThread) -> Option<String> {
     call_line(find_stack_of(interval, thread)?.functions.as_ref().ok()?)
+}
+
+/// `app/701: Db::commit → Wal::lock → pthread_mutex_lock; app/702: …`: that of each of these threads of which it was read.
+pub fn user_stacks_of_threads<'a>(interval: &Interval, threads: impl Iterator<Item = &'a BlockedThread>) -> Option<String> {
+    let stacks = interval.newer.user_stacks.as_ref().ok()?;
+    let line = |thread: &BlockedThread| {
+        let functions = find_user_stack(stacks, thread.wait.task)?.functions.as_ref().ok()?;
+        Some(format!("{}: {}", thread_name(thread), call_line(functions)?))
+    };
+    let lines: Vec<String> = threads.filter_map(line).take(MAX_THREADS).collect();
+    (!lines.is_empty()).then(|| lines.join("; "))
 }
 
 /// The same of a process of which only one stack was read.

@@ -58,10 +58,10 @@ pub fn explanation(evaluation: &Evaluation, finding: &Finding, page: &mut Page) 
     let deadlock = deadlock::lines_of_finding(&evaluation.interval, finding, usize::from(page.width.saturating_sub(2)));
     if !deadlock.is_empty() {
         page.heading("WHO WAITS FOR WHOM");
-        deadlock.into_iter().for_each(|line| page.styled(2, line));
+        deadlock.iter().cloned().for_each(|line| page.styled(2, line));
         page.heading("MEANING");
     }
-    if !is_active_blocking(finding) && finding.kind != Kind::Deadlock {
+    if !is_active_blocking(finding) && deadlock.is_empty() {
         let drawn = finding_chain_lines(finding, usize::from(page.width.saturating_sub(2)));
         if !drawn.is_empty() {
             page.heading("FROM THE TASKS TO THE LIMIT");

@@ -7,6 +7,9 @@ use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evi
 use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::named_holder::{known_by, lock_noun, thread_name};
 use crate::findings::wait_chain::reported_threads::MIN_SEVERAL_THREADS;
+use crate::findings::wait_chain::stacks::stacks_of_threads;
+use crate::findings::wait_chain::user_stacks::user_stacks_of_threads;
+use crate::interval::Interval;
 use crate::interval::deadlocks::Deadlock;
 use crate::sample::waits::OwnerField;
 
@@ -28,7 +31,7 @@ pub const DEADLOCK: Rule = Rule {
               (pthread_mutex_timedlock) is no deadlock: idle-but-blocked says so. Where another thread unlocks a mutex, as with one that is used as a \
               semaphore, its holder may have ended with good reason.",
     next_steps: &[
-        "the stacks of these threads: gdb -p PID, thread apply all bt; of Java: jcmd PID Thread.print",
+        "what each of these threads called: the stacks on its page, or gdb -p PID, thread apply all bt; of Java: jcmd PID Thread.print",
         "the order in which the program takes these mutexes: it must be the same everywhere",
         "where a holder has ended: returns and exceptions between lock and unlock, threads that are cancelled",
         "the process has to be restarted: a deadlock does not end by itself",
@@ -39,7 +42,7 @@ pub const DEADLOCK: Rule = Rule {
 };
 
 fn deadlock(context: &RuleContext) -> Vec<Candidate> {
-    context.interval.locks.deadlocks.iter().map(candidate).collect()
+    context.interval.locks.deadlocks.iter().map(|deadlock| candidate(context.interval, deadlock)).collect()
 }
 
 /// The locks of a cycle: one, and several
@@ -54,7 +57,7 @@ fn lock_nouns(fields: &[OwnerField]) -> (&'static str, &'static str) {
     }
 }
 
-fn candidate(deadlock: &Deadlock) -> Candidate {
+fn candidate(interval: &Interval, deadlock: &Deadlock) -> Candidate {
     let Deadlock { group, threads, known_by: fields, process, others, .. } = deadlock;
     let has_ended = deadlock.has_ended();
     let pid = threads.first().map_or(0, |thread| thread.wait.task.pid);
@@ -100,6 +103,9 @@ fn candidate(deadlock: &Deadlock) -> Candidate {
         evidence_text("waiting", count(deadlocked + others).as_str()),
         Evidence { name: "chain", value: Value::Chain(links.collect()) },
     ];
+    let kernel = fields.iter().any(|field| field.is_of_kernel()).then(|| stacks_of_threads(interval, threads.iter()));
+    let stacks = [("kernel_stack", kernel.flatten()), ("user_stack", user_stacks_of_threads(interval, threads.iter()))];
+    let stacks = stacks.into_iter().filter_map(|(name, stack)| Some(evidence_text(name, stack?.as_str())));
     Candidate {
         severity: Severity::Critical,
         subject: Subject::Group { id: group.clone(), name: process.clone() },
@@ -107,7 +113,7 @@ fn candidate(deadlock: &Deadlock) -> Candidate {
         threshold: 1.0,
         unit: "threads",
         sentence: format!("deadlock in {label}: {what}{behind}"),
-        evidence,
+        evidence: evidence.into_iter().chain(stacks).collect(),
         explained_share: 0.0,
     }
 }

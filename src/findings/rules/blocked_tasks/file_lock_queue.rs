@@ -15,6 +15,7 @@ use crate::findings::wait_chain::stacks::stack_of_process;
 use crate::findings::wait_chain::user_stacks::user_stack_of_process;
 use crate::interval::file_lock_queues::{FileLockHolderActivity, FileLockQueue};
 use crate::interval::stuck_servers::StuckCause;
+use crate::sample::Name;
 use crate::units::reaches_threshold;
 
 pub const FILE_LOCK_QUEUE: Rule = Rule {
@@ -26,7 +27,7 @@ pub const FILE_LOCK_QUEUE: Rule = Rule {
                /proc/locks names as holder. Reported from two threads; a warning from three. Not while the holder is on storage (that \
                is idle-but-blocked), runs, or waits for locks itself and has run in the last 2 s, which passes the lock on. If it has not \
                run, no lock is passed on, which is a warning; if it waits for a lock that a process of the queue holds, it is a \
-               deadlock, which is reported from one thread.",
+               deadlock, which is critical, and reported from one thread.",
     caveats: "Processes of which only one may be active use such locks, and wait on purpose: two of them are a note. The kernel does \
               not name the holder of a lock of an open file description (OFD), nor one in another pid namespace.",
     next_steps: &["what the holder waits for: screen 5, Enter; /proc/PID/stack", "all locks and their holders: lslocks"],
@@ -74,6 +75,7 @@ fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     Candidate {
         severity: match is_standing || reaches_threshold(found.queue.threads, context.thresholds.file_lock_warning_threads) {
+            _ if deadlock => Severity::Critical,
             true => Severity::Warning,
             false => Severity::Note,
         },
@@ -95,11 +97,11 @@ fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
                 .map_or(evidence_optional("holder", None), |process| evidence_text("holder", process.comm.clone())),
         ]
         .into_iter()
-        .chain(evidence_chain([
-            ChainLink::new(format!("{label}: {threads} {waits}"), "the wait channel"),
-            ChainLink::new(lock, "/proc/locks"),
-            ChainLink::new(format!("held by {holder}"), "/proc/locks"),
-        ]))
+        .chain(evidence_chain(
+            [ChainLink::new(format!("{label}: {threads} {waits}"), "the wait channel"), ChainLink::new(lock, "/proc/locks")]
+                .into_iter()
+                .chain(holder_links(context, found)),
+        ))
         .chain(stack_of_process(context.interval, found.holder).map(|stack| evidence_text("holder_stack", stack.as_str())))
         .chain(
             user_stack_of_process(context.interval, found.holder)
@@ -115,16 +117,37 @@ fn describe_holder(context: &RuleContext, found: &FileLockQueue) -> String {
     if found.activity != FileLockHolderActivity::InStandingQueue {
         return describe_lock_holder(context, found.holder);
     }
-    let label = |pid: u32| match context.process(pid) {
+    let holder = describe_process(context, found.holder);
+    match &found.next {
+        Some((file, next)) => {
+            format!("{holder}, which waits for {}, held by {}", other_lock(file.as_ref()), describe_process(context, *next))
+        }
+        None => format!("{holder}, which waits for the lock of a file itself: none of them proceeds, as in a deadlock"),
+    }
+}
+
+/// Each lock and each holder is a link.
+fn holder_links(context: &RuleContext, found: &FileLockQueue) -> Vec<ChainLink> {
+    let link = |what: String| ChainLink::new(what, "/proc/locks");
+    match &found.next {
+        Some((file, next)) if found.activity == FileLockHolderActivity::InStandingQueue => {
+            let holder = describe_process(context, found.holder);
+            vec![
+                link(format!("held by {holder}, which waits for {}", other_lock(file.as_ref()))),
+                link(format!("held by {}", describe_process(context, *next))),
+            ]
+        }
+        _ => vec![link(format!("held by {}", describe_holder(context, found)))],
+    }
+}
+
+fn other_lock(file: Option<&Name>) -> String {
+    file.map_or_else(|| "the lock of a file".into(), |file| format!("the lock of {}", lossy_name(file)))
+}
+
+fn describe_process(context: &RuleContext, pid: u32) -> String {
+    match context.process(pid) {
         Some(process) => format!("{} ({pid})", lossy_name(&process.comm)),
         None => format!("process {pid}"),
-    };
-    let holder = label(found.holder);
-    match &found.next {
-        Some((Some(file), next)) => {
-            format!("{holder}, which waits for the lock of {}, held by {}", lossy_name(file), label(*next))
-        }
-        Some((None, next)) => format!("{holder}, which waits for the lock of a file, held by {}", label(*next)),
-        None => format!("{holder}, which waits for the lock of a file itself: none of them proceeds, as in a deadlock"),
     }
 }

@@ -10,7 +10,9 @@ use crate::findings::wait_chain::holder::describe_process_group;
 use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_links, lock_words, named_holder_evidence};
 use crate::findings::wait_chain::queues::{BY_VIRTUAL_MACHINE, BY_WAIT_EVENT};
-use crate::interval::lock_holders::HolderActivity;
+use crate::ids::TaskId;
+use crate::interval::Interval;
+use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::interval::mutex_queues::MutexQueue;
 use crate::interval::stuck_servers::StuckCause;
 use crate::sample::task::TaskState;
@@ -72,11 +74,10 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
         Some(named) => named_holder_evidence(context.interval, named),
         None => vec![evidence_text("holder_basis", "inference: threads of the queue sleep one at a time")],
     };
-    // One that is traced runs between its stops.
-    let is_stopped = queue.named.as_ref().is_some_and(|named| {
-        named.last_activity() == HolderActivity::Stopped && named.last_thread().wait.state != TaskState::Traced
-    });
-    let proceeds = if is_stopped { "none of them proceeds" } else { "one thread at a time proceeds" };
+    let proceeds = match queue.named.as_ref().is_some_and(|named| holds_it_for_long(context.interval, queue, named)) {
+        true => "none of them proceeds",
+        false => "one thread at a time proceeds",
+    };
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     let waiting = plural(queue.threads, "thread waits", "threads wait");
     let field = queue.named.as_ref().map(|named| named.field);
@@ -115,6 +116,17 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
         .collect(),
         explained_share: available.min(queue.threads) / context.cpu_count(),
     }
+}
+
+/// Whether the mutex had one holder, which is stopped or has not run in the interval.
+fn holds_it_for_long(interval: &Interval, queue: &MutexQueue, named: &LockHolder) -> bool {
+    // One that is traced runs between its stops.
+    let is_stopped = named.last_activity() == HolderActivity::Stopped && named.last_thread().wait.state != TaskState::Traced;
+    let has_run = |task: TaskId| {
+        let span = interval.tasks.as_ref().and_then(|tasks| tasks.thread(task));
+        span.is_some_and(|span| span.timeslices.is_none_or(|timeslices| timeslices.0 > 0.0))
+    };
+    is_stopped || (queue.holders == 1 && !has_run(named.thread.wait.task))
 }
 
 /// `, while 1.97 of 2 CPUs are idle`; empty on a busy host.
