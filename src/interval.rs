@@ -52,6 +52,7 @@ mod storage_turns;
 pub mod stuck_servers;
 pub mod task;
 pub mod task_activity;
+pub mod thread_locks;
 pub mod throttled_servers;
 pub mod throttling;
 pub mod traced_processes;

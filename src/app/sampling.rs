@@ -19,6 +19,7 @@ use self::schedule::Schedule;
 use self::throttle::Throttle;
 use crate::app::operations_command::LatestOperations;
 use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::privileges::bpf_remedy;
 use crate::app::program::stdio::print_stderr;
 use crate::app::program::{priority, threads};
 use crate::cli::ProbeMode;
@@ -178,7 +179,8 @@ fn new_sampler(root: Root, probes: ProbeMode) -> Result<Sampler, Failure> {
         ProbeMode::On => {
             sampler.enable_block_latencies(program(), None);
             if let Err(why) = sampler.wait_for_block_latencies() {
-                print_stderr(&format!("latencies of single disk requests are not measured: {why}"));
+                let remedy = bpf_remedy(true);
+                print_stderr(&format!("latencies of single disk requests are not measured: {why}: {remedy}"));
             }
         }
     }

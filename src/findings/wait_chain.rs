@@ -21,7 +21,7 @@ use crate::findings::wait_chain::bottleneck::bottleneck;
 use crate::findings::wait_chain::holder::describe_group;
 use crate::findings::wait_chain::holder::describe_holder;
 use crate::findings::wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
-use crate::findings::wait_chain::named_holder::{holder_links, is_inferred, known_by};
+use crate::findings::wait_chain::named_holder::{holder_links, is_inferred, known_by_checks};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::queue_links;
 use crate::findings::wait_chain::remote_waits::{KNOWN_BY, remote_waits, server_links, servers_of, unix_chains};
@@ -101,17 +101,15 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
         let named = group.wait_queues.first().is_some_and(|queue| queue.holder == Some(holder.wait.task.pid));
         let owner = named_holder.filter(|owner| owner.thread.wait.task == holder.wait.task);
         let known_by = match (behind, named) {
-            _ if let Some(owner) = owner => known_by(owner.field),
-            (true, true) => "the kernel names its process",
-            (true, false) => "inference: the thread seen on storage",
-            (false, _) => "the wait channel",
+            _ if let Some(owner) = owner => known_by_checks(owner.field),
+            (true, true) => "the kernel names its process".into(),
+            (true, false) => "inference: the thread seen on storage".into(),
+            (false, _) => "the wait channel".into(),
         };
         // With several threads on storage at a time it may be any of them.
-        let inferred = behind
-            && !named
-            && owner.is_none()
-            && group.storage >= MIN_SEVERAL_THREADS
-            && group.lock_inferred < MIN_REPORTED_THREADS;
+        let is_one_of_several =
+            behind && !named && group.storage >= MIN_SEVERAL_THREADS && group.lock_inferred < MIN_REPORTED_THREADS;
+        let inferred = owner.map_or(is_one_of_several, is_inferred);
         chain.push(describe_holder(interval, group, holder), known_by, inferred);
         if let Some(file) = &holder.wait.file {
             chain.push(format!("file {}", file_and_mount(file, holder)), "the file descriptor of its system call", false);

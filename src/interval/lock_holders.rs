@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::blocked_threads::BlockedThread;
 use super::deadlocks::Deadlock;
 pub use super::holder_activity::HolderActivity;
-use super::lock_graph::{ChainEnd, ChainedThread, CycleKind, LockGraph, Owner};
+use super::lock_graph::{ChainEnd, ChainedThread, CycleKind, LockGraph, LockId, Owner};
 pub use super::lock_graph::{ChainStep, is_believed};
 use super::wait_counts::WaitCounts;
 use crate::ids::TaskId;
@@ -36,6 +36,10 @@ pub struct LockHolder {
     /// Different threads that were seen in that activity with that lock held
     pub holders: u32,
     pub field: OwnerField,
+    /// Part of `waiters`: those of the lock that `thread` holds, and of the locks of `chain`
+    pub waiters_of_lock: f64,
+    /// The holders of further locks, those with most waiters first
+    pub other_locks: Vec<LockHolder>,
 }
 
 /// A thread for which the one before it waits.
@@ -58,6 +62,11 @@ impl LockHolder {
         self.chain.last().map_or(self.activity, |end| end.activity)
     }
 
+    /// Whether most of the threads wait for the lock that `thread` holds; otherwise `other_locks` must be named, too.
+    pub fn has_one_lock(&self) -> bool {
+        reaches_threshold(self.waiters_of_lock, self.waiters * MIN_ONE_LOCK_SHARE)
+    }
+
     /// Whether most of the group's threads in locks inside the kernel wait, over that holder, for storage or for memory.
     pub fn is_behind_storage(&self) -> bool {
         matches!(self.last_activity(), HolderActivity::Storage | HolderActivity::Memory)
@@ -77,6 +86,10 @@ impl LockHolder {
 /// Share of a group's threads in locks with a known holder from which what that does decides for all of them.
 /// docs/metrics.md, "Fixed thresholds".
 const MIN_STORAGE_SHARE: f64 = 0.5;
+
+/// Share of the threads behind one lock from which the holders of the group's other locks are not named.
+/// docs/metrics.md, "Fixed thresholds".
+const MIN_ONE_LOCK_SHARE: f64 = 0.9;
 
 /// Holders of futex locks: one entry a group whose lock holders do something else than wait for an event; sorted by group.
 pub fn futex_lock_holders(graph: &LockGraph, waits: &Waits, counts: &WaitCounts, cycles: &[Deadlock]) -> Vec<LockHolder> {
@@ -142,44 +155,69 @@ fn holders_by_group(
     for owner in graph.owners.iter().filter(|owner| counts(owner)) {
         groups.entry(owner.group).or_default().push(owner);
     }
-    let holder = |(group, there): (u16, Vec<&Owner>)| {
-        let mut activities: FxHashMap<HolderActivity, f64> = FxHashMap::default();
-        for owner in &there {
-            *activities.entry(owner.activity).or_default() += owner.waiters;
+    let holder = |(group, owners): (u16, Vec<&Owner>)| {
+        let (locks, first) = holder_of_most(graph, in_cycles, &owners, waiting(group))?;
+        let mut others: FxHashMap<LockId, Vec<&Owner>> = FxHashMap::default();
+        for owner in owners.iter().filter(|owner| !locks.contains(&owner.lock)) {
+            others.entry(owner.lock).or_default().push(owner);
         }
-        let waiters: f64 = activities.values().sum();
-        let waiters_of_running = activities.get(&HolderActivity::Running).copied().unwrap_or_default();
-        let (activity, _) = activities.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(&b.0)))?;
-        let there = || there.iter().filter(|owner| owner.activity == activity);
-        let rank = |owner: &Owner| (owner.thread.wait.syscall.is_some(), owner.thread.wait.task);
-        let most = *there().max_by(|a, b| a.waiters.total_cmp(&b.waiters).then_with(|| rank(a).cmp(&rank(b))))?;
-        let holders: BTreeSet<TaskId> =
-            there().filter(|owner| owner.lock == most.lock).map(|owner| owner.thread.wait.task).collect();
-        let chained =
-            |next: &ChainedThread| ChainedHolder { thread: next.thread.clone(), activity: next.activity, step: next.step };
-        let (activity, chain) = match graph.chain_end(most, in_cycles) {
-            ChainEnd::Holder(path) if path.last().is_some_and(|end| end.lock != Some(most.lock)) => {
-                (activity, path.iter().map(chained).collect())
-            }
-            ChainEnd::Cycle(CycleKind::Deadlock) => (HolderActivity::Deadlock, Vec::new()),
-            ChainEnd::Cycle(CycleKind::Timed) => (HolderActivity::TimedCycle, Vec::new()),
-            _ => (activity, Vec::new()),
-        };
-        Some(LockHolder {
-            group,
-            waiters,
-            waiters_of_sleeping: waiters - waiters_of_running,
-            share: (waiters / waiting(group).max(f64::MIN_POSITIVE)).min(1.0),
-            activity,
-            thread: most.thread.clone(),
-            chain,
-            holders: u32::try_from(holders.len()).unwrap_or(u32::MAX),
-            field: most.field,
-        })
+        let others = others.into_values().filter_map(|owners| holder_of_most(graph, in_cycles, &owners, waiting(group)));
+        let mut other_locks: Vec<LockHolder> = others.map(|(_, holder)| holder).collect();
+        other_locks
+            .small_sort_by(|a, b| b.waiters.total_cmp(&a.waiters).then_with(|| a.thread.wait.task.cmp(&b.thread.wait.task)));
+        Some(LockHolder { other_locks, ..first })
     };
     let mut list: Vec<LockHolder> = groups.into_iter().filter_map(holder).collect();
     list.small_sort_by_key(|holder| holder.group);
     list
+}
+
+/// The lock with most waiters among these of one group, with those of its chain, and its holder; the numbers are those of all. `waiting`: mean number of threads
+/// of the group in such locks.
+pub(super) fn holder_of_most(
+    graph: &LockGraph,
+    in_cycles: &[(TaskId, CycleKind)],
+    owners: &[&Owner],
+    waiting: f64,
+) -> Option<(Vec<LockId>, LockHolder)> {
+    let mut activities: FxHashMap<HolderActivity, f64> = FxHashMap::default();
+    for owner in owners {
+        *activities.entry(owner.activity).or_default() += owner.waiters;
+    }
+    let waiters: f64 = activities.values().sum();
+    let waiters_of_running = activities.get(&HolderActivity::Running).copied().unwrap_or_default();
+    let (activity, _) = activities.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(&b.0)))?;
+    let there = || owners.iter().filter(|owner| owner.activity == activity);
+    let rank = |owner: &Owner| (owner.thread.wait.syscall.is_some(), owner.thread.wait.task);
+    let most = *there().max_by(|a, b| a.waiters.total_cmp(&b.waiters).then_with(|| rank(a).cmp(&rank(b))))?;
+    let holders: BTreeSet<TaskId> =
+        there().filter(|owner| owner.lock == most.lock).map(|owner| owner.thread.wait.task).collect();
+    let chained =
+        |next: &ChainedThread| ChainedHolder { thread: next.thread.clone(), activity: next.activity, step: next.step };
+    let mut locks = vec![most.lock];
+    let (activity, chain) = match graph.chain_end(most, in_cycles) {
+        ChainEnd::Holder(path) if path.last().is_some_and(|end| end.lock != Some(most.lock)) => {
+            locks.extend(path.iter().filter_map(|next| next.lock));
+            (activity, path.iter().map(chained).collect())
+        }
+        ChainEnd::Cycle(CycleKind::Deadlock) => (HolderActivity::Deadlock, Vec::new()),
+        ChainEnd::Cycle(CycleKind::Timed) => (HolderActivity::TimedCycle, Vec::new()),
+        _ => (activity, Vec::new()),
+    };
+    let holder = LockHolder {
+        group: most.group,
+        waiters,
+        waiters_of_sleeping: waiters - waiters_of_running,
+        share: (waiters / waiting.max(f64::MIN_POSITIVE)).min(1.0),
+        activity,
+        thread: most.thread.clone(),
+        chain,
+        holders: u32::try_from(holders.len()).unwrap_or(u32::MAX),
+        field: most.field,
+        waiters_of_lock: owners.iter().filter(|owner| locks.contains(&owner.lock)).map(|owner| owner.waiters).sum(),
+        other_locks: Vec::new(),
+    };
+    Some((locks, holder))
 }
 
 /// The entry of a group in a list that is sorted by group.

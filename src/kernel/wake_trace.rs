@@ -41,6 +41,8 @@ const SLICE_NS: u64 = 100_000_000;
 pub enum TraceError {
     #[error("{0}")]
     NotPossible(&'static str),
+    #[error("this is a pid namespace of its own, and the kernel numbers threads as the host does")]
+    OtherPidNamespace,
     #[error(transparent)]
     Probe(ProbeError),
     #[error("there is no process {0}")]
@@ -80,9 +82,7 @@ pub fn trace_obstacle(root: &Root) -> Result<(), TraceError> {
         return Err(TraceError::NotPossible(why));
     }
     if !files.is_in_initial_pid_namespace() {
-        return Err(TraceError::NotPossible(
-            "this is a pid namespace of its own, and the kernel numbers threads as the host does",
-        ));
+        return Err(TraceError::OtherPidNamespace);
     }
     Ok(())
 }

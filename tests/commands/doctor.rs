@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::harness::program;
 use crate::output::texts_of;
 
-const MUTEXES: &str = "holders of mutexes and Java monitors (process_vm_readv)";
+const MUTEXES: &str = "holders of mutexes and Java monitors of all processes (process_vm_readv)";
 
 /// A process, ended with the test.
 struct Sleeper(std::process::Child);

@@ -61,7 +61,7 @@ impl DoctorReport {
             text.push_str(&bpf_iterator_line(sampler.is_in_initial_pid_namespace(), probes));
             text.push_str(&block_latencies_line(&root, probes));
             text.push_str(&super::probe::doctor_lines(&root));
-            text.push_str(&trace_line(&root, probes));
+            text.push_str(&trace_line(&root, sampler.is_in_initial_pid_namespace(), probes));
             text.push_str(&baselines_line());
         }
         let permitted = capget().map_or(u64::MAX, |sets| sets.permitted);

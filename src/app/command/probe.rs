@@ -38,7 +38,7 @@ const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What would make it possible.
 fn remedy() -> String {
-    format!("{}, on a kernel with CONFIG_DEBUG_INFO_BTF", bpf_remedy())
+    bpf_remedy(true)
 }
 
 /// `probe fs`

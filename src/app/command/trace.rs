@@ -87,6 +87,9 @@ fn failure(error: TraceError) -> Failure {
         TraceError::NotPossible(_) => {
             (Exit::Refused, "run it on the host as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE")
         }
+        TraceError::OtherPidNamespace => {
+            (Exit::Refused, "run it on the host, or in a container with its pids: docker run --pid=host, hostPID: true")
+        }
         TraceError::Probe(_) => (Exit::Refused, "Linux 5.15 or later with eBPF (CONFIG_BPF_SYSCALL) is needed"),
     };
     Failure::new(exit, "cannot trace", error, remedy)

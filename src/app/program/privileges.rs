@@ -13,6 +13,7 @@ use crate::app::sys;
 use crate::cli::Command;
 use crate::kernel::sys::{CapabilitySets, capget, capset};
 use crate::kernel::{Root, probe};
+use crate::sample::Absent;
 
 /// A number of include/uapi/linux/capability.h.
 pub type Capability = u32;
@@ -117,14 +118,17 @@ fn raise_limit_of_locked_memory() {
     let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
 }
 
-/// What lets this process load eBPF programs.
-pub fn bpf_remedy() -> String {
+/// What lets this process load eBPF programs; `needs_types`: those that need BTF.
+pub fn bpf_remedy(needs_types: bool) -> String {
     let lockdown = Root::host().read_once("sys/kernel/security/lockdown").unwrap_or_default();
     if lockdown.windows(LOCKED_DOWN.len()).any(|words| words == LOCKED_DOWN) {
         return "the kernel is locked down: boot it without lockdown=confidentiality".to_owned();
     }
+    if needs_types && matches!(probe::load_obstacle(&Root::host()), Some((Absent::NoSuchFile, _))) {
+        return "a kernel with CONFIG_DEBUG_INFO_BTF is needed".to_owned();
+    }
     if probe::permission_obstacle().is_none() {
-        return "the capabilities are there: it takes another kernel (docs/probes.md), or a container's seccomp filter refuses bpf(2)".to_owned();
+        return "a later kernel is needed (docs/probes.md), or a container whose seccomp filter permits bpf(2)".to_owned();
     }
     remedy(&[(39, "BPF"), (38, "PERFMON")], "run as root, or with CAP_BPF and CAP_PERFMON")
 }

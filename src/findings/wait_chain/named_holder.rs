@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::findings::finding::Evidence;
-use crate::findings::formatting::{duration, lossy_name};
+use crate::findings::formatting::{count, duration, lossy_name, plural};
 use crate::findings::rule_context::{evidence_number, evidence_text};
 use crate::findings::wait_chain::holder::{describe_halt, syscall_name, wait_location};
 use crate::findings::wait_chain::link::ChainLink;
@@ -147,7 +147,7 @@ pub fn is_inferred(holder: &LockHolder) -> bool {
 }
 
 /// `known_by`; with wake-ups how many of the checks confirmed it.
-fn known_by_checks(field: OwnerField) -> Cow<'static, str> {
+pub fn known_by_checks(field: OwnerField) -> Cow<'static, str> {
     match field {
         OwnerField::Waker(checks) => {
             format!("{}, confirmed by {} of {} checks", known_by(field), checks.confirmed, checks.made).into()
@@ -168,13 +168,39 @@ pub fn waker_evidence(field: OwnerField) -> Vec<Evidence> {
     }
 }
 
+/// The holders of a group's other locks: `10 threads behind worker/4650, which sleeps for a fixed time (clock_nanosleep); …`. `None` where
+/// most wait for one lock.
+fn describe_other_locks(interval: &Interval, holder: &LockHolder) -> Option<String> {
+    let others = || holder.other_locks.iter().filter(|_| !holder.has_one_lock());
+    let mut list: Vec<String> = others().take(MAX_OTHER_LOCKS).map(|other| describe_lock_queue(interval, other)).collect();
+    let left_out: f64 = others().skip(MAX_OTHER_LOCKS).map(|other| other.waiters).sum();
+    if left_out >= 0.5 {
+        list.push(format!("{} behind others", plural(left_out, "thread", "threads")));
+    }
+    (!list.is_empty()).then(|| list.join("; "))
+}
+
+/// `10 threads behind worker/4650, which sleeps for a fixed time (clock_nanosleep)`
+pub fn describe_lock_queue(interval: &Interval, holder: &LockHolder) -> String {
+    let one = LockHolder { waiters: holder.waiters_of_lock, other_locks: Vec::new(), ..holder.clone() };
+    format!("{} behind {}", plural(one.waiters, "thread", "threads"), describe_named_holder(interval, &one))
+}
+
+/// Locks beside the first whose holders evidence names.
+const MAX_OTHER_LOCKS: usize = 4;
+
 /// How the holder is known, and the stacks of the thread that it waits for in the end, or its own.
 pub fn named_holder_evidence(interval: &Interval, holder: &LockHolder) -> Vec<Evidence> {
     let thread = holder.last_thread();
     let stack = stacks::stack_of(interval, thread).map(|stack| evidence_text("holder_stack", stack.as_str()));
     let user_stack = user_stack_of(interval, thread).map(|stack| evidence_text("holder_user_stack", stack.as_str()));
     let basis = evidence_text("holder_basis", known_by(holder.field));
-    std::iter::once(basis).chain(waker_evidence(holder.field)).chain(stack).chain(user_stack).collect()
+    let basis = std::iter::once(basis).chain(waker_evidence(holder.field));
+    basis.chain(other_locks_evidence(interval, holder)).chain(stack).chain(user_stack).collect()
+}
+
+pub fn other_locks_evidence(interval: &Interval, holder: &LockHolder) -> Option<Evidence> {
+    describe_other_locks(interval, holder).map(|others| evidence_text("other_locks", others.as_str()))
 }
 
 /// `worker/4650, which sleeps for a fixed time (clock_nanosleep)`, `worker/4650 (one of 9 in turn), which computes`. Of locks that are held one
@@ -232,9 +258,15 @@ fn end_words(interval: &Interval, last: &ChainedHolder) -> String {
     }
 }
 
-/// `worker/4650 (one of 9 in turn)`
+/// `worker/4650 (one of 9 in turn)`, `worker/4650 (12 of the threads)`
 fn describe_holders(interval: &Interval, holder: &LockHolder) -> String {
-    let turns = if holder.holders > 1 { format!(" (one of {} in turn)", holder.holders) } else { String::new() };
+    let lock = match holder.has_one_lock() {
+        true => String::new(),
+        false => format!("{} of the threads", count(holder.waiters_of_lock)),
+    };
+    let turns = if holder.holders > 1 { format!("one of {} in turn", holder.holders) } else { String::new() };
+    let notes: Vec<String> = [lock, turns].into_iter().filter(|note| !note.is_empty()).collect();
+    let turns = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
     let kind = if holder.field == OwnerField::KernelReader { "a reader of the lock, " } else { "" };
     format!("{kind}{}{turns}", holder_name(interval, &holder.thread))
 }

@@ -5,7 +5,7 @@ use super::entry::{Plot, graph_width, states_width};
 use super::page::Page;
 use super::stacks;
 use super::table::{PageTable, number, words};
-use crate::findings::Evaluation;
+use crate::findings::{Evaluation, describe_named_holder, lock_known_by, lock_noun};
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::cgroup_names::{CgroupName, NameKind};
@@ -14,6 +14,7 @@ use crate::interval::delays::DelaySpan;
 use crate::interval::process_groups::MIN_PROCESS_ACTIVITY;
 use crate::interval::task::{Microstates, ProcessSpan, visible_wait_class};
 use crate::interval::task_activity::TaskActivity;
+use crate::interval::thread_locks::{ThreadLocks, thread_locks};
 use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::WaitClass;
@@ -215,6 +216,20 @@ fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
         if let Some(disk) = blocked.wait.disk {
             page.labelled("device", wait_location::disk_name(&interval.newer, disk));
         }
+    }
+    locks(interval, process, thread, page);
+}
+
+/// The holder of the lock for which the thread waits, and the locks that it holds itself while others wait.
+fn locks(interval: &Interval, process: &Process, thread: &Thread, page: &mut Page) {
+    let ThreadLocks { holder, held } = thread_locks(interval, process, thread);
+    if let Some(holder) = holder {
+        let words = describe_named_holder(interval, &holder);
+        page.labelled("held by", SafeText::sanitize(format!("{words}; known by {}", lock_known_by(holder.field))));
+    }
+    for (field, waiters) in held.into_iter().filter(|(_, waiters)| *waiters >= MIN_PROCESS_ACTIVITY) {
+        let waiters = format::plural(format_number(waiters, 5), "thread waits", "threads wait");
+        page.labelled("holds", safe!("a {}, for which {waiters}", lock_noun(field)));
     }
 }
 

@@ -8,15 +8,19 @@ use crate::kernel::probe::{TaskIterator, block_latencies};
 use crate::kernel::{Root, wake_trace};
 use crate::report::formatting::printable;
 
+/// How a container sees the processes of the host.
+const HOST_PIDS: &str = "docker run --pid=host, hostPID: true";
+
 /// Whether eBPF programs can be loaded: loads the task iterator.
 pub fn bpf_iterator_line(in_initial_pid_namespace: bool, probes: ProbeMode) -> String {
     if probes == ProbeMode::Off {
         return "eBPF      holders of locks inside the kernel are not named: probes = \"off\"\n".to_owned();
     }
     if !in_initial_pid_namespace {
-        return "eBPF      holders of locks inside the kernel are not named: this is a pid namespace of its own, and the kernel names \
-                threads by their numbers on the host: docker run --pid=host, hostPID: true\n"
-            .to_owned();
+        return format!(
+            "eBPF      holders of locks inside the kernel are not named: this is a pid namespace of its own, and the kernel names \
+             threads by their numbers on the host: {HOST_PIDS}\n"
+        );
     }
     match TaskIterator::load(&loader_process::own_executable()) {
         Ok(iterator) => match iterator.lock_fields() {
@@ -30,7 +34,7 @@ pub fn bpf_iterator_line(in_initial_pid_namespace: bool, probes: ProbeMode) -> S
             let why = printable(&why.to_string());
             format!(
                 "eBPF      programs cannot be loaded, and holders of locks inside the kernel are not named: {why}: {}\n",
-                bpf_remedy()
+                bpf_remedy(false)
             )
         }
     }
@@ -71,18 +75,16 @@ pub fn block_latencies_line(root: &Root, probes: ProbeMode) -> String {
             .to_owned(),
         Err(why) => {
             let why = printable(&why.to_string());
-            format!(
-                "eBPF      latencies of single disk requests are not measured: {why}: {}, on a kernel with CONFIG_DEBUG_INFO_BTF\n",
-                bpf_remedy()
-            )
+            format!("eBPF      latencies of single disk requests are not measured: {why}: {}\n", bpf_remedy(true))
         }
     }
 }
 
 /// Whether wake-ups can be traced: attaches the programs, for no process, and detaches them again.
-pub fn trace_line(root: &Root, probes: ProbeMode) -> String {
+pub fn trace_line(root: &Root, in_initial_pid_namespace: bool, probes: ProbeMode) -> String {
     let why = match probes {
         ProbeMode::Off => "probes = \"off\"".to_owned(),
+        _ if !in_initial_pid_namespace => format!("this is a pid namespace of its own: {HOST_PIDS}"),
         _ => match wake_trace::try_to_attach(root, &loader_process::own_executable()) {
             Ok(access) => {
                 let how = match access {
@@ -97,7 +99,7 @@ pub fn trace_line(root: &Root, probes: ProbeMode) -> String {
             }
             Err(why) => {
                 let why = printable(&why.to_string());
-                format!("{why}: {}, on Linux 5.15 or later", bpf_remedy())
+                format!("{why}: {}", bpf_remedy(false))
             }
         },
     };

@@ -91,7 +91,10 @@ pub fn lines(root: &Root, host: &Host, sample: &Sample, remedies: Remedies) -> V
         },
     );
     if root.is_host() {
-        line("holders of mutexes and Java monitors (process_vm_readv)", unreadable_memory(root, sample, privilege, remedies));
+        line(
+            "holders of mutexes and Java monitors of all processes (process_vm_readv)",
+            unreadable_memory(root, sample, privilege, remedies),
+        );
     }
     line("disk I/O and files of all processes", hidden_files("other users' are hidden"));
     line(

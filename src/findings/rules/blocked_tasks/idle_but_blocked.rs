@@ -12,7 +12,7 @@ use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
 use crate::findings::wait_chain::dirty_limit::dirty_limit;
 use crate::findings::wait_chain::holder::describe_group_among;
 use crate::findings::wait_chain::holder::{blocked_call, current_wait_seconds, wait_location};
-use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by, waker_evidence};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by, other_locks_evidence, waker_evidence};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::lock_basis;
 use crate::findings::wait_chain::reported_threads::{
@@ -244,6 +244,7 @@ fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
         list.push(evidence_text("lock_holder_basis", known_by(named.field)));
         list.extend(waker_evidence(named.field));
         list.push(evidence_number("lock_holders_seen", f64::from(named.holders)));
+        list.extend(other_locks_evidence(context.interval, named));
     }
     let end = top.holder_off_storage().map(|named| &named.thread);
     if let Some(holder) = top.holder.as_ref().or(end) {

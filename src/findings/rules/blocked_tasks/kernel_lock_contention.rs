@@ -10,7 +10,7 @@ use crate::findings::rule_context::{
 };
 use crate::findings::wait_chain::holder::{describe_process_group, syscall_of};
 use crate::findings::wait_chain::link::ChainLink;
-use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_links, known_by};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_links, known_by, other_locks_evidence};
 use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS};
 use crate::findings::wait_chain::stacks;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
@@ -251,6 +251,7 @@ fn evidence(context: &RuleContext, locks: &KernelLocks, top: &KernelLockGroup, a
         list.push(evidence_text("lock_holder", describe_named_holder(context.interval, holder).as_str()));
         list.push(evidence_text("lock_holder_basis", known_by(holder.field)));
         list.push(evidence_number("lock_holders_seen", f64::from(holder.holders)));
+        list.extend(other_locks_evidence(context.interval, holder));
         list.push(evidence_number("holder_tid", f64::from(holder.thread.wait.task.tid)));
         if let Some(stack) = stacks::stack_of(context.interval, holder.last_thread()) {
             list.push(evidence_text("holder_stack", stack.as_str()));

@@ -8,7 +8,9 @@ use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evid
 use crate::findings::rules::blocked_tasks::idle_but_blocked;
 use crate::findings::wait_chain::holder::describe_process_group;
 use crate::findings::wait_chain::link::ChainLink;
-use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_links, lock_words, named_holder_evidence};
+use crate::findings::wait_chain::named_holder::{
+    describe_lock_queue, describe_named_holder, holder_links, lock_words, named_holder_evidence,
+};
 use crate::findings::wait_chain::queues::{BY_VIRTUAL_MACHINE, BY_WAIT_EVENT};
 use crate::ids::TaskId;
 use crate::interval::Interval;
@@ -66,22 +68,23 @@ fn is_idle_but_blocked(context: &RuleContext, queue: &MutexQueue) -> bool {
 
 fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
     let label = describe_process_group(&queue.group, &queue.label);
-    let holder = match &queue.named {
-        Some(named) => format!("is {}", describe_named_holder(context.interval, named)),
-        None => "sleeps for a fixed time".into(),
+    let field = queue.named.as_ref().map(|named| named.field);
+    let lock = field.map_or("a mutex", lock_words);
+    let behind = match &queue.named {
+        Some(named) if !named.has_one_lock() => format!("several locks: {}", several_queues(context.interval, named)),
+        Some(named) => format!("{lock}, whose holder is {}", describe_named_holder(context.interval, named)),
+        None => format!("{lock}, whose holder sleeps for a fixed time"),
     };
     let holder_evidence = match &queue.named {
         Some(named) => named_holder_evidence(context.interval, named),
         None => vec![evidence_text("holder_basis", "inference: threads of the queue sleep one at a time")],
     };
-    let proceeds = match queue.named.as_ref().is_some_and(|named| holds_it_for_long(context.interval, queue, named)) {
+    let proceeds = match queue.named.as_ref().is_some_and(|named| holds_it_for_long(context.interval, named)) {
         true => "none of them proceeds",
         false => "one thread at a time proceeds",
     };
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     let waiting = plural(queue.threads, "thread waits", "threads wait");
-    let field = queue.named.as_ref().map(|named| named.field);
-    let lock = field.map_or("a mutex", lock_words);
     let waits_known_by = match field {
         Some(OwnerField::PostgresLog) => BY_WAIT_EVENT,
         Some(OwnerField::JavaMonitor) => BY_VIRTUAL_MACHINE,
@@ -101,7 +104,7 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
         threshold: context.thresholds.mutex_queue_threads,
         unit: "threads",
         sentence: format!(
-            "{} of {label} wait for {lock}, whose holder {holder}: {proceeds}{}",
+            "{} of {label} wait for {behind}: {proceeds}{}",
             plural(queue.threads, "thread", "threads"),
             idle_clause(context, available),
         ),
@@ -118,15 +121,22 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
     }
 }
 
-/// Whether the mutex had one holder, which is stopped or has not run in the interval.
-fn holds_it_for_long(interval: &Interval, queue: &MutexQueue, named: &LockHolder) -> bool {
+/// `12 threads behind app/4650, which sleeps; 10 behind …`: those of the two longest queues.
+fn several_queues(interval: &Interval, named: &LockHolder) -> String {
+    let longest = std::iter::once(named).chain(named.other_locks.first());
+    longest.map(|holder| describe_lock_queue(interval, holder)).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether each mutex had one holder, which is stopped or has not run in the interval.
+fn holds_it_for_long(interval: &Interval, named: &LockHolder) -> bool {
     // One that is traced runs between its stops.
     let is_stopped = named.last_activity() == HolderActivity::Stopped && named.last_thread().wait.state != TaskState::Traced;
     let has_run = |task: TaskId| {
         let span = interval.tasks.as_ref().and_then(|tasks| tasks.thread(task));
         span.is_some_and(|span| span.timeslices.is_none_or(|timeslices| timeslices.0 > 0.0))
     };
-    is_stopped || (queue.holders == 1 && !has_run(named.thread.wait.task))
+    let locks = || std::iter::once(named).chain(&named.other_locks);
+    is_stopped || locks().all(|lock| lock.holders == 1 && !has_run(lock.thread.wait.task))
 }
 
 /// `, while 1.97 of 2 CPUs are idle`; empty on a busy host.
