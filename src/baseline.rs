@@ -86,6 +86,13 @@ impl LatencyStatus {
     }
 }
 
+/// The status of each operation of one device.
+pub fn statuses_of(statuses: &[LatencyStatus], disk: DiskId) -> &[LatencyStatus] {
+    let from = statuses.partition_point(|status| status.disk < disk);
+    let count = statuses.iter().skip(from).take_while(|status| status.disk == disk).count();
+    statuses.get(from..from + count).unwrap_or_default()
+}
+
 /// The status of one operation of one device.
 pub fn find_status(statuses: &[LatencyStatus], disk: DiskId, operation: Operation) -> Option<&LatencyStatus> {
     let at = statuses.binary_search_by_key(&(disk, operation), |status| (status.disk, status.operation)).ok()?;
@@ -172,7 +179,7 @@ impl Baselines {
     /// The status of every operation with recent completions, against the baselines before this interval.
     pub fn latency_statuses(&self, interval: &Interval, window: &LatencyWindow) -> Arc<[LatencyStatus]> {
         let mut statuses = Vec::new();
-        for (disk, span) in disks_with_spans(interval) {
+        for (disk, span) in disks_with_spans(interval).filter(|(_, span)| span.completed() > 0 || window.has(span.id)) {
             let mut device = None;
             for (operation, op) in span.operations() {
                 let load = window.window_load(span.id, operation);
@@ -182,7 +189,7 @@ impl Baselines {
                     _ => continue,
                 };
                 let size = SizeClass::from_mean_kib(kib);
-                let device = device.get_or_insert_with(|| DeviceIdentity::from_disk(disk)).clone();
+                let device = device.get_or_insert_with(|| window.identity(disk)).clone();
                 let learned = self.get(&BaselineKey { device, operation, size });
                 let (baseline, provisional) = effective_baseline(learned, disk);
                 statuses.push(LatencyStatus {
@@ -208,10 +215,10 @@ impl Baselines {
 
     /// Devices that were active in this interval and have become slower since they were first measured: the worst operation
     /// of each.
-    pub fn drifts(&self, interval: &Interval) -> Vec<(DiskId, Operation, SizeClass, Drift)> {
+    pub fn drifts(&self, interval: &Interval, window: &LatencyWindow) -> Vec<(DiskId, Operation, SizeClass, Drift)> {
         let active = disks_with_spans(interval).filter(|(_, span)| span.completed() > 0);
         let worst = active.filter_map(|(disk, span)| {
-            let device = DeviceIdentity::from_disk(disk);
+            let device = window.identity(disk);
             let drifts =
                 self.for_device(&device).filter_map(|(key, learned)| Some((key.operation, key.size, learned.drift()?)));
             let (operation, size, drift) = drifts.max_by(|a, b| a.2.multiple().total_cmp(&b.2.multiple()))?;
@@ -228,7 +235,7 @@ impl Baselines {
             let disks = interval.newer.disks.as_deref().unwrap_or_default();
             let Some(span) = interval.disk(id) else { continue };
             let Some(disk) = disks.get(span.index) else { continue };
-            let device = DeviceIdentity::from_disk(disk);
+            let device = window.identity(disk);
             for (operation, _) in span.operations() {
                 let Some(r#await) = load.r#await(operation).filter(|_| load.completed(operation) >= MIN_COMPLETIONS) else {
                     continue;

@@ -3,12 +3,15 @@
 //! Each second becomes one observation.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::request_latencies::{Quantiles, RequestLatencies, RequestWindow};
-use super::{MAX_UNCONTENDED_OUTSTANDING, MIN_COMPLETIONS, SizeClass};
+use super::{DeviceIdentity, MAX_UNCONTENDED_OUTSTANDING, MIN_COMPLETIONS, SizeClass, disks_with_spans};
 use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
+use crate::sample::Name;
+use crate::sample::disk::{Disk, DiskFacts};
 use crate::units::Millis;
 
 /// An observation covers at least this time (a second, with tolerance for late samples): otherwise one second at ten samples per
@@ -171,6 +174,7 @@ pub struct LatencyWindow {
 #[derive(Clone, Debug)]
 struct DiskWindow {
     id: DiskId,
+    device: KnownDevice,
     /// The latest intervals, oldest first
     recent: VecDeque<DeviceLoad>,
     /// Load that is not an observation yet
@@ -180,30 +184,58 @@ struct DiskWindow {
     requests: RequestLatencies,
 }
 
+/// The identity of a device, with what it was made from: it is made again only if that changes.
+#[derive(Clone, Debug)]
+struct KnownDevice {
+    name: Name,
+    facts: Arc<DiskFacts>,
+    identity: DeviceIdentity,
+}
+
+impl KnownDevice {
+    fn from_disk(disk: &Disk) -> KnownDevice {
+        let identity = DeviceIdentity::from_disk(disk);
+        KnownDevice { name: disk.name.clone(), facts: Arc::clone(&disk.facts), identity }
+    }
+
+    fn is_same(&self, disk: &Disk) -> bool {
+        Arc::ptr_eq(&self.facts, &disk.facts) && self.name == disk.name
+    }
+}
+
 impl LatencyWindow {
     /// Adds the next interval.
     pub fn push(&mut self, interval: &Interval) {
-        let mut disks = Vec::with_capacity(self.windows.len());
-        let mut known = std::mem::take(&mut self.windows).into_iter().peekable();
-        for span in &interval.disks {
-            let load = DeviceLoad::from_span(span, interval.seconds);
-            while known.next_if(|window| window.id < span.id).is_some() {}
-            let mut window = match known.next_if(|window| window.id == span.id) {
-                Some(window) => window,
-                None if load.is_idle() => continue,
-                None => {
-                    let requests = RequestLatencies::default();
-                    let accumulating = DeviceLoad::default();
-                    DiskWindow { id: span.id, recent: VecDeque::new(), accumulating, finished: None, requests }
+        // A device that is missing in an interval starts anew when it comes back.
+        self.windows.retain(|window| interval.disk(window.id).is_some());
+        for (disk, span) in disks_with_spans(interval) {
+            let at = match self.windows.binary_search_by_key(&span.id, |window| window.id) {
+                Ok(at) => at,
+                Err(_) if span.completed() == 0 => continue,
+                Err(at) => {
+                    self.windows.insert(at, DiskWindow::new(disk));
+                    at
                 }
             };
-            window.push(load, span);
-            if !window.is_idle() {
-                disks.push(window);
+            if let Some(window) = self.windows.get_mut(at) {
+                if !window.device.is_same(disk) {
+                    window.device = KnownDevice::from_disk(disk);
+                }
+                window.push(DeviceLoad::from_span(span, interval.seconds), span);
             }
         }
-        // A device that is missing in an interval starts anew when it comes back.
-        self.windows = disks;
+        self.windows.retain(|window| !window.is_idle());
+    }
+
+    /// The identity of a device, which is known if it was active in the last second.
+    pub(super) fn identity(&self, disk: &Disk) -> DeviceIdentity {
+        let known = self.window(disk.id).map(|window| &window.device).filter(|device| device.is_same(disk));
+        known.map_or_else(|| DeviceIdentity::from_disk(disk), |device| device.identity.clone())
+    }
+
+    /// Whether the device was active in the last second.
+    pub(super) fn has(&self, disk: DiskId) -> bool {
+        self.window(disk).is_some()
     }
 
     /// The load by which an operation of a device is evaluated; `None` if a second had too few completions.
@@ -238,6 +270,12 @@ impl LatencyWindow {
 }
 
 impl DiskWindow {
+    fn new(disk: &Disk) -> DiskWindow {
+        let (recent, requests) = (VecDeque::new(), RequestLatencies::default());
+        let device = KnownDevice::from_disk(disk);
+        DiskWindow { id: disk.id, device, recent, accumulating: DeviceLoad::default(), finished: None, requests }
+    }
+
     fn push(&mut self, load: DeviceLoad, span: &DiskSpan) {
         self.recent.push_back(load);
         while self.recent.len() > 1 && self.recent.iter().map(|load| load.seconds).sum::<f64>() > MAX_WINDOW_S {

@@ -47,6 +47,20 @@ pub struct LearnedBaseline {
     /// The first days with observations
     early: Vec<Day>,
     today: Today,
+    #[serde(skip)]
+    medians: Medians,
+}
+
+/// The medians of the values above, computed when one of these changes: every interval asks for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Medians {
+    light_load: Option<Millis>,
+    /// Of the values under light load and under more
+    all_loads: Option<Millis>,
+    p50: Option<Millis>,
+    p99: Option<Millis>,
+    taught_today: Option<f64>,
+    seen_today: Option<f64>,
 }
 
 /// The current day.
@@ -136,9 +150,9 @@ impl LearnedBaseline {
     pub fn latency(&self) -> Option<Millis> {
         match self.by_hand_ms {
             Some(by_hand) => Some(Millis(by_hand)),
-            None if self.light_load_observations() >= MIN_INTERVALS => Self::median(self.light_load_values()),
+            None if self.light_load_observations() >= MIN_INTERVALS => self.medians.light_load,
             None if self.light_load_observations().saturating_add(self.busy_observations()) >= MIN_INTERVALS => {
-                Self::median(self.light_load_values().chain(self.busy_values()))
+                self.medians.all_loads
             }
             None => None,
         }
@@ -152,11 +166,7 @@ impl LearnedBaseline {
         if !is_enough || self.by_hand_ms.is_some() {
             return None;
         }
-        let values = |today: &Reservoir, of_day: fn(&QuantileDay) -> f32| {
-            let past = self.quantile_days.iter().map(|day| (of_day(day), day.1.min(Day::MAX_WEIGHT)));
-            median(past.chain(today.values_ms().iter().map(|&ms| (ms, 1))).collect()).map(Millis)
-        };
-        Some(Quantiles { p50: values(&self.today.p50, |day| day.2)?, p99: values(&self.today.p99, |day| day.3)? })
+        Some(Quantiles { p50: self.medians.p50?, p99: self.medians.p99? })
     }
 
     /// Whether the baseline was set by the user or learned under light load.
@@ -197,17 +207,20 @@ impl LearnedBaseline {
             return None;
         }
         let (first, last) = (self.early.first()?, self.early.last()?);
-        let of_early = |day: &Day| (day.learned_ms, day.weight());
-        let was = median(self.early.iter().map(of_early).collect())?.max(MIN_LATENCY_MS);
         let taught: u32 = self.early.iter().map(|day| day.learned).fold(0, u32::saturating_add);
         let worst = self.early.iter().map(|day| day.learned_ms).fold(0.0, f32::max);
         let mut late: Vec<Day> = self.days.iter().copied().chain(self.today()).collect();
         late.retain(|day| day.uncontended >= MIN_INTERVALS && day.day.saturating_sub(last.day) >= MIN_DRIFT_AGE_DAYS);
         late.drain(..late.len().saturating_sub(DRIFT_DAYS));
-        let days: BTreeSet<i32> = late.iter().map(|day| day.day).collect();
-        if taught < MIN_INTERVALS || days.len() < DRIFT_DAYS || late.iter().any(|day| day.uncontended_ms <= worst) {
+        if taught < MIN_INTERVALS || late.iter().any(|day| day.uncontended_ms <= worst) {
             return None;
         }
+        let days: BTreeSet<i32> = late.iter().map(|day| day.day).collect();
+        if days.len() < DRIFT_DAYS {
+            return None;
+        }
+        let of_early = |day: &Day| (day.learned_ms, day.weight());
+        let was = median(self.early.iter().map(of_early).collect())?.max(MIN_LATENCY_MS);
         let now = median(late.iter().map(|day| (day.uncontended_ms, 1)).collect())?;
         let until = *days.last()?;
         let drift =
@@ -234,8 +247,20 @@ impl LearnedBaseline {
         self.busy_days.iter().map(|day| (day.2, day.1.min(Day::MAX_WEIGHT))).chain(today)
     }
 
-    fn median(values: impl Iterator<Item = (f32, u32)>) -> Option<Millis> {
-        median(values.collect()).map(|ms| Millis(ms.max(MIN_LATENCY_MS)))
+    fn to_medians(&self) -> Medians {
+        let latency = |values: Vec<(f32, u32)>| median(values).map(|ms| Millis(ms.max(MIN_LATENCY_MS)));
+        let quantile = |today: &Reservoir, of_day: fn(&QuantileDay) -> f32| {
+            let past = self.quantile_days.iter().map(|day| (of_day(day), day.1.min(Day::MAX_WEIGHT)));
+            median(past.chain(today.values_ms().iter().map(|&ms| (ms, 1))).collect()).map(Millis)
+        };
+        Medians {
+            light_load: latency(self.light_load_values().collect()),
+            all_loads: latency(self.light_load_values().chain(self.busy_values()).collect()),
+            p50: quantile(&self.today.p50, |day| day.2),
+            p99: quantile(&self.today.p99, |day| day.3),
+            taught_today: self.today.taught.weighted_median(),
+            seen_today: self.today.seen.weighted_median(),
+        }
     }
 
     fn today(&self) -> Option<Day> {
@@ -243,9 +268,9 @@ impl LearnedBaseline {
         let day = Day {
             day: self.today.day,
             learned: taught.count(),
-            learned_ms: taught.weighted_median().unwrap_or_default() as f32,
+            learned_ms: self.medians.taught_today.unwrap_or_default() as f32,
             uncontended: seen.count(),
-            uncontended_ms: seen.weighted_median().unwrap_or_default() as f32,
+            uncontended_ms: self.medians.seen_today.unwrap_or_default() as f32,
         };
         (day.uncontended > 0).then_some(day)
     }

@@ -18,13 +18,15 @@ pub struct Reservoir {
 const CAPACITY: usize = 64;
 
 impl Reservoir {
-    /// Adds the next value of the sequence.
-    pub fn push(&mut self, ms: f32) {
+    /// Adds the next value of the sequence; returns whether the kept values have changed.
+    pub fn push(&mut self, ms: f32) -> bool {
         let every = 1_u32 << self.thinned.min(31);
-        if self.count.is_multiple_of(every) {
-            self.ms.push(ms);
-        }
+        let is_kept = self.count.is_multiple_of(every);
         self.count = self.count.saturating_add(1);
+        if !is_kept {
+            return false;
+        }
+        self.ms.push(ms);
         if self.ms.len() >= CAPACITY {
             let mut at = 0_usize;
             self.ms.retain(|_| {
@@ -33,6 +35,7 @@ impl Reservoir {
             });
             self.thinned = self.thinned.saturating_add(1).min(31);
         }
+        true
     }
 
     /// Number of values in the sequence, also those not kept.
@@ -148,7 +151,9 @@ mod tests {
     #[test]
     fn a_reservoir_stays_bounded_and_evenly_spaced() {
         let mut spread = Reservoir::default();
-        (0..86_400).for_each(|second| spread.push(second as f32));
+        for second in 0..86_400 {
+            spread.push(second as f32);
+        }
         assert!(
             spread.values_ms().len() >= CAPACITY / 2 - 1 && spread.values_ms().len() < CAPACITY,
             "{}",
@@ -159,7 +164,9 @@ mod tests {
         assert!((median / 43_200.0 - 1.0).abs() < 0.05, "{median}");
         // A bad hour of a day does not move it.
         let mut spread = Reservoir::default();
-        (0..86_400).for_each(|second| spread.push(if (40_000..43_600).contains(&second) { 90.0 } else { 8.0 }));
+        for second in 0..86_400 {
+            spread.push(if (40_000..43_600).contains(&second) { 90.0 } else { 8.0 });
+        }
         assert_eq!(spread.weighted_median(), Some(8.0));
     }
 }

@@ -319,3 +319,17 @@ fn an_encoded_store_decodes_to_the_same_store() {
     assert_eq!(again, bench.baselines);
     assert_eq!(Baselines::from_bytes(&Baselines::default().to_bytes()).expect("nothing known"), Baselines::default());
 }
+
+/// What was computed beside the values is what a file of them gives.
+#[test]
+fn a_baseline_is_the_same_after_each_observation_as_one_that_was_read_from_a_file() {
+    let mut bench = Bench::new();
+    for (day, await_ms) in [4, 5, 9, 4, 20, 6, 30, 30, 30, 30, 30].into_iter().enumerate() {
+        for second in 0..150 {
+            bench.teach(1, 100, await_ms + second % 3);
+            assert_eq!(Baselines::from_bytes(&bench.baselines.to_bytes()).unwrap(), bench.baselines, "day {day}, {second} s");
+        }
+        bench.at_ms += 86_400_000;
+    }
+    assert!(bench.learned().latency().is_some());
+}

@@ -13,7 +13,7 @@ pub const TAIL: &str = "tail";
 
 /// Whether some operation of the device is a `SlowOperation`.
 pub fn is_disk_slow(context: &RuleContext, span: &DiskSpan) -> bool {
-    span.operations().any(|(operation, _)| SlowOperation::detect(context, span, operation).is_some())
+    context.latency_statuses_of(span.id).iter().any(|status| SlowOperation::detect(context, status).is_some())
 }
 
 /// An operation whose latency exceeds its baseline by the threshold's multiple, and whose excess matters (`latency-felt`).
@@ -28,10 +28,9 @@ pub struct SlowOperation<'a> {
 }
 
 impl<'a> SlowOperation<'a> {
-    /// The operation of this device, if it is too slow.
-    pub fn detect(context: &'a RuleContext, span: &DiskSpan, operation: Operation) -> Option<SlowOperation<'a>> {
-        let thresholds = context.thresholds;
-        let status = context.latency_status(span.id, operation)?;
+    /// The operation, if it is too slow.
+    pub fn detect(context: &RuleContext, status: &'a LatencyStatus) -> Option<SlowOperation<'a>> {
+        let (thresholds, operation) = (context.thresholds, status.operation);
         let load = status.window_load?;
         let (r#await, multiple) = (load.r#await(operation)?, status.window_multiple()?);
         let needed = match status.provisional {

@@ -142,7 +142,7 @@ impl Evaluator {
             let thresholds = &rule_config.thresholds;
             self.rule_state.update(&interval, thresholds);
             let rule_state = self.rule_state.clone();
-            let drifts = baselines.drifts(&interval);
+            let drifts = baselines.drifts(&interval, &self.latency_window);
             let raised = self.tracked.iter().filter(|(_, tracked)| tracked.is_raised());
             let active: Vec<FindingKey> = raised.map(|(key, _)| key.clone()).collect();
             let context = RuleContext {

@@ -3,7 +3,7 @@
 use super::formatting;
 use super::rule_state::RuleState;
 use super::{Evidence, FindingKey, Kind, Severity, Subject, Thresholds, Value};
-use crate::baseline::{Drift, LatencyStatus, SizeClass, find_status};
+use crate::baseline::{Drift, LatencyStatus, SizeClass, find_status, statuses_of};
 use crate::findings::wait_chain::link::ChainLink;
 use crate::ids::{CgroupId, DiskId, TaskId};
 use crate::interval::Interval;
@@ -58,6 +58,11 @@ impl RuleContext<'_> {
     /// The device with this identity, as it was last seen.
     pub fn disk(&self, id: DiskId) -> Option<&Disk> {
         find_disk(self.interval.newer.disks.as_ref().ok()?, id)
+    }
+
+    /// The latency statuses of a device, of each operation with completions.
+    pub fn latency_statuses_of(&self, disk: DiskId) -> &[LatencyStatus] {
+        statuses_of(self.latency_statuses, disk)
     }
 
     /// The latency status of one operation of a device; `None` without completions.

@@ -23,7 +23,6 @@ const MIN_TIME_FOR_LOWEST_MS: f64 = 10.0;
 impl LearnedBaseline {
     /// Whether `add` would change anything: an unchanged baseline stays shared between clones.
     pub(in crate::baseline) fn would_change(&self, observation: &Observation) -> bool {
-        // The median last: it sorts the values of the day.
         observation.uncontended
             || self.is_among_lowest(observation)
             || self.is_among_highest(observation) && is_near_baseline(observation, self.latency())
@@ -49,14 +48,21 @@ impl LearnedBaseline {
             return;
         }
         self.advance_to_day(unix_day(observation.at_s));
-        self.today.seen.push(observation.r#await.0 as f32);
-        if !taught {
-            return;
+        let mut is_kept = self.today.seen.push(observation.r#await.0 as f32);
+        if taught {
+            is_kept |= self.add_taught(observation);
         }
+        if is_kept {
+            self.medians = self.to_medians();
+        }
+    }
+
+    /// Adds an observation that is learned from; returns whether a median may have changed.
+    fn add_taught(&mut self, observation: &Observation) -> bool {
         let taught = if observation.light_load { &mut self.today.taught } else { &mut self.today.taught_busy };
-        taught.push(observation.r#await.0 as f32);
+        let mut is_kept = taught.push(observation.r#await.0 as f32);
         if let Some(quantiles) = observation.quantiles.filter(|_| observation.light_load) {
-            self.add_quantiles(quantiles);
+            is_kept |= self.add_quantiles(quantiles);
         }
         self.intervals = self.intervals.saturating_add(1);
         if self.first_s == 0 {
@@ -64,15 +70,18 @@ impl LearnedBaseline {
         }
         self.last_s = self.last_s.max(observation.at_s);
         self.name = Some(observation.name.clone());
+        is_kept
     }
 
-    fn add_quantiles(&mut self, quantiles: Quantiles) {
+    /// Returns whether a median may have changed.
+    fn add_quantiles(&mut self, quantiles: Quantiles) -> bool {
         let is_tail = |known: Quantiles| quantiles.p99.0 > known.p99.0 * MAX_LEARNABLE_TAIL_MULTIPLE;
         if self.quantiles().is_some_and(is_tail) {
-            return;
+            return false;
         }
-        self.today.p50.push(quantiles.p50.0 as f32);
-        self.today.p99.push(quantiles.p99.0 as f32);
+        let is_p50_kept = self.today.p50.push(quantiles.p50.0 as f32);
+        let is_p99_kept = self.today.p99.push(quantiles.p99.0 as f32);
+        is_p50_kept || is_p99_kept
     }
 
     /// Removes values that only a damaged file can have.
@@ -103,6 +112,7 @@ impl LearnedBaseline {
             list.truncate(most);
         }
         self.by_hand_ms = self.by_hand_ms.filter(|ms| ms.is_finite() && *ms > 0.0);
+        self.medians = self.to_medians();
         self
     }
 
@@ -138,6 +148,7 @@ impl LearnedBaseline {
         // Days with few or no learned intervals do not displace the days of the median.
         self.drop_oldest_days(DRIFT_DAYS, 0, |day| day.learned == 0);
         self.drop_oldest_days(MEDIAN_DAYS, MIN_INTERVALS, |day| day.learned > 0);
+        self.medians = self.to_medians();
     }
 
     /// Keeps the last `most` days of a kind, and more if those have fewer than `taught` learned intervals.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use frame_reading::ReadAhead;
 use rustc_hash::FxHashSet;
 
 use super::decoder::SampleParts;
@@ -49,6 +50,7 @@ pub struct SegmentFile {
     /// Offsets of the damaged frames in `damage`.
     damaged_offsets: FxHashSet<u64>,
     decoder: SampleDecoder,
+    read_ahead: ReadAhead,
     decompressor: PayloadDecompressor,
     /// `None` as long as the index of the recording is used.
     scan: Option<FrameScan>,
@@ -85,6 +87,7 @@ impl SegmentFile {
             damage: Vec::new(),
             damaged_offsets: FxHashSet::default(),
             decoder: SampleDecoder::new(SampleParts::All),
+            read_ahead: ReadAhead::default(),
             decompressor: PayloadDecompressor::default(),
             scan: None,
             scanned_offsets: None,
@@ -104,6 +107,8 @@ impl SegmentFile {
             Some(meta) => file.meta = meta,
             None => file.rebuild_by_scan()?,
         }
+        // A file may be open for long before its samples are read.
+        file.read_ahead = ReadAhead::default();
         Ok(file)
     }
 
@@ -208,6 +213,7 @@ impl SegmentFile {
             damage: Vec::new(),
             damaged_offsets: FxHashSet::default(),
             decoder: SampleDecoder::new(parts),
+            read_ahead: ReadAhead::default(),
             decompressor: PayloadDecompressor::default(),
             scan: self.scan.clone(),
             scanned_offsets: None,
@@ -257,6 +263,8 @@ impl SegmentFile {
     /// Finds what has been written since.
     pub fn refresh(&mut self) -> Result<Growth, RecordingError> {
         let before = self.sample_entries.len();
+        // A frame that was not complete is written anew.
+        self.read_ahead = ReadAhead::default();
         if let Some(mut scan) = self.scan.take() {
             let (mut known, damage) = (scan.entries.len(), scan.damage.len());
             let last = scan.entries.last().copied();

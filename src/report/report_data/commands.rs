@@ -1,6 +1,6 @@
 //! CPU time and wait time by command name: all processes of one name are one row.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::series_definitions::{ChartUnit, PlotStyle};
 use super::steps::{MeanAndMax, Steps, round_to_five_digits};
@@ -69,7 +69,8 @@ struct IntervalUsage {
 
 impl UsageByCommand {
     pub fn add(&mut self, interval: &Interval, step: usize) {
-        let mut now: FxHashMap<&Name, IntervalUsage> = FxHashMap::default();
+        let active = interval.tasks.as_ref().map_or(0, |tasks| tasks.active_processes.len());
+        let mut now: FxHashMap<&Name, IntervalUsage> = FxHashMap::with_capacity_and_hasher(active, FxBuildHasher);
         for (process, span) in interval.active_processes() {
             let cpu = span.cpu.map_or(0.0, |cpu| cpu.0);
             if cpu + span.states.disk + span.states.lock < MIN_CPUS {
@@ -83,9 +84,15 @@ impl UsageByCommand {
             sum.processes += 1;
         }
         for (name, sum) in now {
-            let full = self.by_name.len() >= MAX_NAMES && !self.by_name.contains_key(name);
-            let name = if full { Name::from(OTHER_COMMANDS) } else { name.clone() };
-            let command = self.by_name.entry(name.clone()).or_insert_with(|| CommandUsage { name, ..CommandUsage::default() });
+            let command = match self.by_name.get_mut(name) {
+                Some(command) => command,
+                None => {
+                    let is_full = self.by_name.len() >= MAX_NAMES;
+                    let name = if is_full { Name::from(OTHER_COMMANDS) } else { name.clone() };
+                    let new = CommandUsage { name: name.clone(), ..CommandUsage::default() };
+                    self.by_name.entry(name).or_insert(new)
+                }
+            };
             command.add(sum, step, interval.seconds);
         }
     }

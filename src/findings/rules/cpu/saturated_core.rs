@@ -62,17 +62,19 @@ const MAX_TICK_ROUNDING: f64 = 0.1;
 fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     let thresholds = context.thresholds;
     let Some(cpu) = context.interval.cpu.as_ref().filter(|cpu| cpu.cpus.len() > 1) else { return Vec::new() };
-    let free = FreeCpus::of_host(context, cpu);
-    // The scheduler does not move softirqs to an idle CPU.
-    let is_limit = |core: &&CpuUsage| match is_softirq_dominated(core) {
-        true => free.is_enough(thresholds) || cpu.busy() + cpu.total.steal < thresholds.cpu_busy_ratio,
-        false => free.is_enough(thresholds) && is_filled(context, cpu, core),
-    };
     // Half a clock tick: short intervals have few ticks.
     let rounding = 0.5 / (context.interval.seconds * context.interval.host.ticks_per_second as f64).max(1.0);
     let limit = thresholds.core_busy_ratio - rounding.min(MAX_TICK_ROUNDING);
-    let is_full = |core: &&CpuUsage| used(core) >= limit;
-    let mut full: Vec<&CpuUsage> = cpu.cpus.iter().filter(is_full).filter(is_limit).collect();
+    let mut full: Vec<&CpuUsage> = cpu.cpus.iter().filter(|core| used(core) >= limit).collect();
+    if full.is_empty() {
+        return Vec::new();
+    }
+    let free = FreeCpus::of_host(context, cpu);
+    // The scheduler does not move softirqs to an idle CPU.
+    full.retain(|core| match is_softirq_dominated(core) {
+        true => free.is_enough(thresholds) || cpu.busy() + cpu.total.steal < thresholds.cpu_busy_ratio,
+        false => free.is_enough(thresholds) && is_filled(context, cpu, core),
+    });
     // Otherwise by CPU number, so that the same CPUs are listed each time.
     full.small_sort_by_key(|core| !is_softirq_dominated(core));
     let others = unlisted_clause(full.len(), "more CPU", "more CPUs");

@@ -50,18 +50,22 @@ pub const DISK_LATENCY: Rule = Rule {
 fn disk_latency(context: &RuleContext) -> Vec<Candidate> {
     let mut found = Vec::new();
     for span in &context.interval.disks {
+        let statuses = context.latency_statuses_of(span.id);
+        if statuses.is_empty() {
+            continue;
+        }
         // If a device below is slow, only that device is reported.
         let below = context.disk(span.id).map(|disk| disk.facts.slaves.as_slice()).unwrap_or_default();
         if below.iter().filter_map(|&lower| context.disk_span(lower)).any(|lower| is_disk_slow(context, lower)) {
             continue;
         }
-        let slow = span.operations().filter_map(|(operation, _)| SlowOperation::detect(context, span, operation));
+        let slow = statuses.iter().filter_map(|status| SlowOperation::detect(context, status));
         // One finding per device, about its worst operation.
         if let Some(worst) = slow.max_by(|a, b| a.rank().total_cmp(&b.rank())) {
             found.push(worst.candidate(context, span));
             continue;
         }
-        let tails = span.operations().filter_map(|(operation, _)| SlowTail::detect(context, span, operation));
+        let tails = statuses.iter().filter_map(|status| SlowTail::detect(context, status));
         if let Some(worst) = tails.max_by(|a, b| a.requests.p99_multiple.total_cmp(&b.requests.p99_multiple)) {
             found.push(worst.candidate(context, span));
         }
@@ -145,13 +149,10 @@ impl SlowOperation<'_> {
             (None, None) => Default::default(),
         };
         let device = context.disk_name(span.id);
+        let (took, times) = (latency(Millis(self.await_ms)), multiple(self.multiple));
         let waited = if unwaited { "; no thread is seen to wait for it" } else { "" };
-        let sentence = format!(
-            "{device}: {} {}{tail} = {} {against}{tail_multiple}, {load}{waited}",
-            self.operation.plural(),
-            latency(Millis(self.await_ms)),
-            multiple(self.multiple)
-        );
+        let sentence =
+            format!("{device}: {} {took}{tail} = {times} {against}{tail_multiple}, {load}{waited}", self.operation.plural(),);
         let mut evidence = vec![
             evidence_text("operation", self.operation.plural()),
             evidence_number("await_seconds", self.await_ms / 1000.0),
@@ -170,12 +171,7 @@ impl SlowOperation<'_> {
             None => evidence.extend(p99.map(|p99| evidence_number("p99_seconds", p99.0 / 1000.0))),
         }
         evidence.extend(device_evidence(span));
-        let what = format!(
-            "{device}: {} {} = {} {against}, queue {queue}",
-            self.operation.plural(),
-            latency(Millis(self.await_ms)),
-            multiple(self.multiple),
-        );
+        let what = format!("{device}: {} {took} = {times} {against}, queue {queue}", self.operation.plural());
         evidence.extend(device_chain(context, span.id, what, "/proc/diskstats"));
         Candidate {
             severity,

@@ -10,7 +10,7 @@ use crate::findings::formatting::{count, latency, multiple, percent, plural};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
 use crate::findings::rules::disk::evidence::{device_chain, device_evidence, disk_subject, explained_share};
 use crate::findings::wait_chain::bottleneck::MAX_USUAL_MULTIPLE;
-use crate::interval::disk::{DiskSpan, Operation};
+use crate::interval::disk::DiskSpan;
 
 /// An operation whose median is at its baseline while its p99 is a multiple of that, and whose excess matters (`latency-felt`).
 pub struct SlowTail<'a> {
@@ -19,10 +19,9 @@ pub struct SlowTail<'a> {
 }
 
 impl<'a> SlowTail<'a> {
-    /// The operation of this device, if its tail is too slow.
-    pub fn detect(context: &'a RuleContext, span: &DiskSpan, operation: Operation) -> Option<SlowTail<'a>> {
+    /// The operation, if its tail is too slow.
+    pub fn detect(context: &RuleContext, status: &'a LatencyStatus) -> Option<SlowTail<'a>> {
         let thresholds = context.thresholds;
-        let status = context.latency_status(span.id, operation)?;
         let requests = slow_p99(status, thresholds)?;
         let is_slow =
             requests.p50_multiple < MAX_USUAL_MULTIPLE && requests.window.lost_seconds_per_second >= thresholds.latency_felt;

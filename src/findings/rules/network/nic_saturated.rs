@@ -46,7 +46,6 @@ fn nic_saturated(context: &RuleContext) -> Vec<Candidate> {
 
 fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicSpan) -> Option<Candidate> {
     let (thresholds, state, nic) = (context.thresholds, context.state.network(scope.inode()), scope.nic(span)?);
-    let device = format!("{}{}", lossy_name(&span.id.name), scope.place());
     let enough = |times: u32| f64::from(times) >= thresholds.nic_intervals;
     let (direction, used) = utilization(nic, span);
     let carried = || {
@@ -56,14 +55,14 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
     let shaped = state.backlogged_samples(&span.id);
     let evaluated = if let Some(used) = used.filter(|used| *used >= thresholds.nic_busy_ratio) {
         let speed = span.link.speed_mbps.map_or_else(|| "-".into(), |mbps| mbps.to_string());
-        let sentence = format!("{device}: {direction} is at {} of its {speed} Mbit/s ({})", percent(used), carried());
+        let sentence = format!("{direction} is at {} of its {speed} Mbit/s ({})", percent(used), carried());
         let limit =
             ChainLink::new(format!("its link of {speed} Mbit/s: {direction} at {}", percent(used)), "/sys/class/net/IF/speed");
         Some((used, thresholds.nic_busy_ratio, "ratio", sentence, limit, direction == "tx"))
     } else if let (true, Some(qdisc)) = (enough(shaped), &span.qdisc) {
         let most = if scope.namespace.is_none() { top_receiver(context, span) } else { None };
         let sentence = format!(
-            "{device}: {}: {} ({}){}{}",
+            "{}: {} ({}){}{}",
             describe_limit(qdisc),
             describe_backlog(qdisc),
             carried(),
@@ -80,11 +79,8 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
         let all = span.rx.packets.0 + span.tx.packets.0;
         let share = if all > 0.0 { format!(", {} of its packets", percent((lost.0 / all).min(1.0))) } else { String::new() };
         let backlog = backlog_drops(context).unwrap_or_default();
-        let sentence = format!(
-            "{device}: loses {} packets per second in the interface{share} ({}){backlog}",
-            significant_digits(lost.0),
-            carried()
-        );
+        let sentence =
+            format!("loses {} packets per second in the interface{share} ({}){backlog}", significant_digits(lost.0), carried());
         let limit = ChainLink::new(
             format!("{} packets per second are lost in the interface{share}", significant_digits(lost.0)),
             "/sys/class/net/IF/statistics",
@@ -96,13 +92,13 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
         damaged_packets(span, thresholds),
     ) {
         let what = format!("{} packets per second have errors, {} of its packets", significant_digits(damaged), percent(share));
-        let sentence = format!("{device}: {what} ({}): a cable, transceiver or port, as a rule", carried());
+        let sentence = format!("{what} ({}): a cable, transceiver or port, as a rule", carried());
         let limit = ChainLink::new(what, "/sys/class/net/IF/statistics (rx_errors, tx_errors)");
         Some((damaged, thresholds.nic_saturation_per_second, "per_second", sentence, limit, false))
     } else {
         filtered(thresholds, span).map(|(lost, share)| {
             let sentence = format!(
-                "{device}: its ingress filters (tc police, eBPF) drop {} received packets per second, {} of those received ({})",
+                "its ingress filters (tc police, eBPF) drop {} received packets per second, {} of those received ({})",
                 significant_digits(lost),
                 percent(share),
                 carried()
@@ -115,6 +111,7 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
         })
     };
     let (value, threshold, unit, sentence, limit, is_of_sending) = evaluated?;
+    let device = format!("{}{}", lossy_name(&span.id.name), scope.place());
     let top = if is_of_sending && scope.namespace.is_none() { top_host(context, span) } else { None };
     let sender = top.and_then(|host| {
         let (process, name) = host.worst_process.as_ref()?;
@@ -132,7 +129,7 @@ fn saturation_candidate(context: &RuleContext, scope: &NetworkScope, span: &NicS
         value,
         threshold,
         unit,
-        sentence,
+        sentence: format!("{device}: {sentence}"),
         evidence: nic_evidence(span).into_iter().chain(chain).collect(),
         explained_share: 0.0,
     })

@@ -1,12 +1,14 @@
 //! Reads single frames of a recording's file, and notes those that are damaged.
 
+use std::io;
+
 use super::SegmentFile;
 use crate::recording::Timestamp;
 use crate::recording::error::{FrameError, RecordingError};
 use crate::recording::format::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
 use crate::recording::format::index::{EntryKind, IndexEntry};
 use crate::recording::read::damage::{Damage, DamageKind};
-use crate::recording::storage::read_at_most;
+use crate::recording::storage::{RecordingSource, read_at_most};
 
 impl SegmentFile {
     /// Payload of a frame that agrees with its index entry; damage is added to the list.
@@ -58,23 +60,91 @@ impl SegmentFile {
     /// Header and decompressed payload of the frame at that offset.
     pub(super) fn read_frame(&mut self, offset: u64) -> Result<(FrameHeader, Vec<u8>), RecordingError> {
         let damaged = |why| RecordingError::DamagedFrame { offset, why };
-        let read = |offset, length| {
-            read_at_most(self.source.as_ref(), offset, length).map_err(|source| self.read_error(Some(offset), source))
-        };
-        // One read is enough for most frames.
-        let mut bytes = read(offset, 4096)?;
-        let header = FrameHeader::parse(&bytes, &self.header.id).ok_or(damaged(FrameError::NotAtOffset))?;
-        let stored = header.stored_len as usize;
-        if bytes.len() < HEADER_LENGTH + stored {
-            let held = bytes.len();
-            // Never more than the file has.
-            let end = self.byte_len()?;
-            if offset.saturating_add(header.frame_len()) > end {
-                return Err(damaged(FrameError::Truncated));
-            }
-            bytes.extend(read(offset + held as u64, HEADER_LENGTH + stored - held)?);
+        let unreadable = |source| RecordingError::Read { path: self.location.clone(), offset: Some(offset), source };
+        let bytes = self.read_ahead.bytes(self.source.as_ref(), offset, HEADER_LENGTH).map_err(unreadable)?;
+        let header = FrameHeader::parse(bytes, &self.header.id).ok_or(damaged(FrameError::NotAtOffset))?;
+        let length = HEADER_LENGTH + header.stored_len as usize;
+        // Never more than the file has.
+        if bytes.len() < length && offset.saturating_add(header.frame_len()) > self.byte_len()? {
+            return Err(damaged(FrameError::Truncated));
         }
-        let payload = bytes.get(HEADER_LENGTH..HEADER_LENGTH + stored).ok_or(damaged(FrameError::Truncated))?;
+        let bytes = self.read_ahead.bytes(self.source.as_ref(), offset, length).map_err(unreadable)?;
+        let payload = bytes.get(HEADER_LENGTH..length).ok_or(damaged(FrameError::Truncated))?;
         Ok((header, header.decompress_payload(payload, &mut self.decompressor).map_err(damaged)?))
+    }
+}
+
+/// The part of the file that was read last: one read is enough for several small frames in a row.
+#[derive(Default)]
+pub(super) struct ReadAhead {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+/// Bytes of a read, at least.
+const READ_LENGTH: usize = 1 << 14;
+
+impl ReadAhead {
+    /// The bytes from `offset` on, at least that many unless the source ends before.
+    fn bytes(&mut self, source: &dyn RecordingSource, offset: u64, length: usize) -> io::Result<&[u8]> {
+        let held = |ahead: &ReadAhead| {
+            let from = usize::try_from(offset.checked_sub(ahead.offset)?).ok()?;
+            Some(from).filter(|from| ahead.bytes.len().saturating_sub(*from) >= length)
+        };
+        let from = match held(self) {
+            Some(from) => from,
+            None => {
+                self.bytes = read_at_most(source, offset, length.max(READ_LENGTH))?;
+                self.offset = offset;
+                0
+            }
+        };
+        Ok(self.bytes.get(from..).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Counts its reads.
+    struct Counted {
+        bytes: Vec<u8>,
+        reads: AtomicUsize,
+    }
+
+    impl RecordingSource for Counted {
+        fn length(&self) -> io::Result<u64> {
+            self.bytes.length()
+        }
+
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            self.bytes.read_at(offset, buffer)
+        }
+
+        fn is_being_written(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn what_is_held_is_not_read_again() {
+        let bytes: Vec<u8> = (0..40_000_u32).map(|at| (at / 100) as u8).collect();
+        let source = Counted { bytes: bytes.clone(), reads: AtomicUsize::new(0) };
+        let mut ahead = ReadAhead::default();
+        let mut read = |offset: usize, length: usize| {
+            let held = ahead.bytes(&source, offset as u64, length).unwrap().to_vec();
+            let expected = bytes.get(offset..).unwrap_or_default();
+            assert!(held.len() >= length.min(expected.len()) && expected.starts_with(&held), "{length} bytes from {offset} on");
+        };
+        (0..16).for_each(|frame| read(frame * 1000, 1000));
+        assert_eq!(source.reads.load(Ordering::Relaxed), 1);
+        // Beyond what is held, before it, longer than a read, and at the end of the source.
+        for (offset, length) in [(16_300, 100), (100, 100), (0, 39_000), (39_990, 100), (50_000, 10)] {
+            read(offset, length);
+        }
     }
 }
