@@ -192,7 +192,7 @@ impl WaitCounts {
         let facts = GroupFacts { with_mutexes, dumping_core };
         let class = |group: u16, wait: u32| Some(facts.class_in_group(group, *classified.get(&wait)?));
         let sub_samples = waits.sub_samples.iter().map(|sub| group_waits(&sub.waits, class)).collect();
-        let mut threads: Vec<ThreadWaits> = Vec::new();
+        let mut threads: Vec<ThreadWaits> = Vec::with_capacity(waits.threads.len());
         for row in &waits.threads {
             let Some(wait) = class(row.group, row.wait) else { continue };
             if threads.last().is_none_or(|last| last.task != row.task) {
