@@ -94,25 +94,24 @@ pub(super) fn shares(older: &CpuTimes, newer: &CpuTimes, ticks: f64) -> Option<C
     // Guest time is accounted a moment after the user time that contains it.
     let guest = delta(newer.guest_ticks, older.guest_ticks).unwrap_or(0).min(user);
     let guest_nice = delta(newer.guest_nice_ticks, older.guest_nice_ticks).unwrap_or(0).min(nice);
-    let parts = [user, nice, system, irq, softirq, idle, iowait, steal].map(|part| part as f64);
-    let sum = parts.iter().sum::<f64>();
+    let sum = [user, nice, system, irq, softirq, idle, iowait, steal].map(|part| part as f64).iter().sum::<f64>();
     let whole = sum.max(ticks);
     if whole <= 0.0 {
         return None;
     }
     let missing = ticks - sum;
-    let [user, nice, system, irq, softirq, idle, iowait, steal] = parts.map(|part| part / whole);
+    let share = |part: u64| part as f64 / whole;
     Some(CpuShares {
-        user,
-        nice,
-        system,
-        irq,
-        softirq,
-        steal,
-        idle,
-        iowait,
-        guest: guest as f64 / whole,
-        guest_nice: guest_nice as f64 / whole,
+        user: share(user),
+        nice: share(nice),
+        system: share(system),
+        irq: share(irq),
+        softirq: share(softirq),
+        steal: share(steal),
+        idle: share(idle),
+        iowait: share(iowait),
+        guest: share(guest),
+        guest_nice: share(guest_nice),
         unaccounted: (missing / whole).max(0.0),
         excess: if ticks > 0.0 { (-missing / ticks).max(0.0) } else { 0.0 },
     })

@@ -216,9 +216,12 @@ static CLASS_BY_NAME: LazyLock<FxHashMap<&[u8], WaitClass>> =
 /// No prefix is shorter.
 const PREFIX_BEGINNING: usize = 3;
 
+/// Prefixes and their classes
+type Prefixes = Vec<(&'static [u8], WaitClass)>;
+
 /// `PREFIXES` by their first bytes, in the same order.
-static PREFIXES_BY_BEGINNING: LazyLock<FxHashMap<[u8; PREFIX_BEGINNING], Vec<(&[u8], WaitClass)>>> = LazyLock::new(|| {
-    let mut by_beginning: FxHashMap<_, Vec<_>> = FxHashMap::default();
+static PREFIXES_BY_BEGINNING: LazyLock<FxHashMap<[u8; PREFIX_BEGINNING], Prefixes>> = LazyLock::new(|| {
+    let mut by_beginning: FxHashMap<_, Prefixes> = FxHashMap::default();
     for &(name, class) in PREFIXES {
         if let Some(&beginning) = name.as_bytes().first_chunk::<PREFIX_BEGINNING>() {
             by_beginning.entry(beginning).or_default().push((name.as_bytes(), class));
