@@ -2,9 +2,11 @@
 
 pub(super) mod usage;
 
+use crate::ids::CpuId;
 use crate::interval::cpu_accounting::{self, CpuAccounting};
 use crate::interval::exited::ExitedSpan;
 use crate::interval::task::TaskSpan;
+use crate::sample::cpu::CpuTimes;
 use crate::sample::{Host, Sample};
 use crate::units::PerSecond;
 use usage::shares;
@@ -52,9 +54,8 @@ impl CpuSpan {
         let (was, now) = (older.cpu.as_ref().ok()?, newer.cpu.as_ref().ok()?);
         let ticks = seconds * host.ticks_per_second as f64;
         let mut cpus = Vec::with_capacity(now.cpus.len());
-        for (id, times) in &now.cpus {
-            let Ok(at) = was.cpus.binary_search_by_key(id, |(id, _)| *id) else { continue };
-            let before = was.cpus.get(at).map(|(_, times)| times)?;
+        for (place, (id, times)) in now.cpus.iter().enumerate() {
+            let Some(before) = cpu_times(&was.cpus, *id, place) else { continue };
             if let Some(shares) = shares(before, times, ticks) {
                 cpus.push(CpuUsage { id: *id, shares, scheduler_busy: 0.0, hidden: 0.0, top_thread: None });
             }
@@ -87,6 +88,13 @@ impl CpuSpan {
             forks: PerSecond::between(now.forks, was.forks, seconds),
         })
     }
+}
+
+/// The times of a CPU, which usually has the same place in both samples.
+fn cpu_times(cpus: &[(CpuId, CpuTimes)], id: CpuId, place: usize) -> Option<&CpuTimes> {
+    let is_there = cpus.get(place).is_some_and(|(other, _)| *other == id);
+    let at = if is_there { place } else { cpus.binary_search_by_key(&id, |(id, _)| *id).ok()? };
+    cpus.get(at).map(|(_, times)| times)
 }
 
 fn mean_shares(cpus: &[CpuUsage]) -> CpuShares {

@@ -60,15 +60,18 @@ pub fn mutex_queues(newer: &Sample, counts: &WaitCounts, lock_holders: &[LockHol
     let on_storage = counts.groups_on_storage(waits.groups.len(), counts.sub_samples.iter().map(|_| 1.0));
     for group in groups {
         let Some(id) = waits.groups.get(usize::from(group)) else { continue };
-        let threads: Vec<&ThreadWaits> = counts.threads.iter().filter(|thread| thread.group == group).collect();
+        let threads = || counts.threads.iter().filter(|thread| thread.group == group);
         let seen = |class: WaitClass, of: &dyn Fn(&ThreadWaits) -> bool| -> u32 {
-            threads.iter().filter(|thread| of(thread)).map(|thread| thread.count(class)).sum()
+            threads().filter(|thread| of(thread)).map(|thread| thread.count(class)).sum()
         };
         let was_both = |thread: &ThreadWaits| thread.count(WaitClass::Lock) > 0 && thread.count(WaitClass::Timer) > 0;
-        let holders = u32::try_from(threads.iter().filter(|thread| was_both(thread)).count()).unwrap_or(u32::MAX);
+        let holders = u32::try_from(threads().filter(|thread| was_both(thread)).count()).unwrap_or(u32::MAX);
+        if holders < MIN_HOLDERS || on_storage.get(usize::from(group)).copied().unwrap_or(false) {
+            continue;
+        }
         let is_one_at_a_time = ONE_HOLDER.contains(&mean(seen(WaitClass::Timer, &was_both)));
         let runs = mean(seen(WaitClass::Running, &|_| true)) > MAX_RUNNING_HOLDERS;
-        if holders < MIN_HOLDERS || !is_one_at_a_time || runs || on_storage.get(usize::from(group)).copied().unwrap_or(false) {
+        if !is_one_at_a_time || runs {
             continue;
         }
         let queues = wait_queues(waits, counts, &IpcPeers::default(), group, u32::try_from(sub_samples).unwrap_or(u32::MAX));

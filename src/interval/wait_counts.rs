@@ -7,7 +7,7 @@ use super::lock_graph::is_believed;
 use crate::ids::TaskId;
 use crate::sample::Host;
 use crate::sample::Name;
-use crate::sample::task::TaskState;
+use crate::sample::task::{RawSyscall, TaskState};
 use crate::sample::waits::class::{HeldOnStorage, KernelLock, strip_compiler_suffix};
 use crate::sample::waits::syscall::is_shared_operation;
 use crate::sample::waits::{
@@ -115,7 +115,7 @@ pub struct ClassifiedWait {
     pub is_file_lock: bool,
     /// Whether it may be for the core dump of its process
     pub may_be_core_dump: bool,
-    /// Of a wait for a lock inside the kernel
+    /// Of a wait in D for a lock inside the kernel
     pub held_on_storage: HeldOnStorage,
     /// Whether it is in a page fault, or in a call that changes the memory map
     pub in_memory_map: bool,
@@ -126,7 +126,9 @@ pub struct ClassifiedWait {
 impl ClassifiedWait {
     pub(super) fn new(wait: &ObservedWait, host: &Host) -> ClassifiedWait {
         let machine = host.machine.as_bytes();
-        let (class, futex) = (wait.class(machine), wait.futex_wait(machine));
+        let call = wait.call(machine);
+        let (class, futex) = (wait.class(machine), call.and_then(Syscall::futex_wait));
+        let is_blocked = wait.state == TaskState::Blocked;
         let in_file_lock = || wait.wchan.as_ref().is_some_and(|wchan| class::is_file_lock(wchan.as_bytes()));
         let classified = ClassifiedWait {
             state: wait.state,
@@ -135,13 +137,9 @@ impl ClassifiedWait {
             has_timeout: wait.has_timeout,
             is_private_futex: futex.is_some() && wait.syscall.is_some_and(|call| !is_shared_operation(call.arguments[1])),
             is_file_lock: class == WaitClass::Lock && in_file_lock(),
-            may_be_core_dump: wait.state == TaskState::Blocked
-                && wait.wchan.as_ref().is_some_and(|wchan| class::may_be_core_dump(wchan.as_bytes())),
-            held_on_storage: held_on_storage(wait.wchan.as_ref()),
-            in_memory_map: wait.syscall.is_some_and(|call| {
-                let known = || Syscall::from_number(machine, call).is_some_and(Syscall::is_memory_map_call);
-                call.is_page_fault() || known()
-            }),
+            may_be_core_dump: is_blocked && wait.wchan.as_ref().is_some_and(|wchan| class::may_be_core_dump(wchan.as_bytes())),
+            held_on_storage: held_on_storage(wait.wchan.as_ref().filter(|_| is_blocked)),
+            in_memory_map: wait.syscall.is_some_and(RawSyscall::is_page_fault) || call.is_some_and(Syscall::is_memory_map_call),
             wait_event: wait.wait_event,
         };
         match futex {
@@ -194,7 +192,7 @@ impl WaitCounts {
         let facts = GroupFacts { with_mutexes, dumping_core };
         let class = |group: u16, wait: u32| Some(facts.class_in_group(group, *classified.get(&wait)?));
         let sub_samples = waits.sub_samples.iter().map(|sub| group_waits(&sub.waits, class)).collect();
-        let mut threads: Vec<ThreadWaits> = Vec::new();
+        let mut threads: Vec<ThreadWaits> = Vec::with_capacity(waits.threads.len());
         for row in &waits.threads {
             let Some(wait) = class(row.group, row.wait) else { continue };
             if threads.last().is_none_or(|last| last.task != row.task) {

@@ -179,19 +179,18 @@ fn kernel_lock_wait(host: &Host, wait: &ObservedWait) -> Option<KernelLockWait> 
     let wchan = wait.wchan.as_ref().filter(|_| wait.state == TaskState::Blocked)?;
     let channel = wchan.as_bytes();
     let machine = host.machine.as_bytes();
-    let call = wait.syscall.and_then(|call| Syscall::from_number(machine, call));
     let is_lock = match wait.class(machine) {
-        WaitClass::Lock => !class::is_file_lock(channel),
+        WaitClass::Lock if class::is_file_lock(channel) => return None,
+        WaitClass::Lock => true,
         WaitClass::Other if class::is_kernel_delay(channel) => return None,
         WaitClass::Other => false,
         _ => return None,
     };
-    let counts = is_lock || wait.class(machine) == WaitClass::Other;
-    let lock = match is_frozen_file_system(channel, call) {
+    let lock = match is_frozen_file_system(channel, wait.call(machine)) {
         true => Some(KernelLock::FrozenFileSystem),
         false => KernelLock::of_function(class::strip_compiler_suffix(channel)),
     };
-    counts.then(|| KernelLockWait { threads: 0.0, wchan: wchan.clone(), syscall: wait.syscall, is_lock, lock })
+    Some(KernelLockWait { threads: 0.0, wchan: wchan.clone(), syscall: wait.syscall, is_lock, lock })
 }
 
 /// A per-CPU rw-semaphore: that of a frozen file system, unless the call makes or ends a task (cgroup_threadgroup_rwsem), or may wait for

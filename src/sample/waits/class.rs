@@ -10,6 +10,7 @@ mod tests;
 
 use std::sync::LazyLock;
 
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 pub use self::channels::{
@@ -118,11 +119,12 @@ impl WaitClass {
             let call = call.filter(|call| state == TaskState::Sleeping || call.is_fsync_family());
             return Some(call.map_or(WaitClass::Hidden, |call| class_by_syscall(call, state)));
         };
+        let function = strip_compiler_suffix(channel);
         // First, because names of such functions begin like those of sockets, of the disk or of ptrace (inet_rtm_newaddr, xfs_ilock).
-        if state == TaskState::Blocked && KernelLock::of_function(strip_compiler_suffix(channel)).is_some() {
+        if state == TaskState::Blocked && KernelLock::of_function(function).is_some() {
             return Some(WaitClass::Lock);
         }
-        let class = WaitClass::from_wchan(strip_compiler_suffix(channel));
+        let class = WaitClass::from_wchan(function);
         let class = match (class, call) {
             (Some(WaitClass::Futex), Some(call)) if state == TaskState::Sleeping && call.is_contended_futex() => {
                 WaitClass::Lock
@@ -144,7 +146,8 @@ impl WaitClass {
     /// in S, it was put into D by the freezer if that lets them sleep there; otherwise it is in D for another reason, as for a mutex.
     pub fn classify_settled(state: TaskState, channel: Option<&[u8]>, call: Option<Syscall>) -> WaitClass {
         let is_freezable = || channel.is_some_and(is_freezable_sleep);
-        WaitClass::classify(state, channel, call).unwrap_or(if is_freezable() { WaitClass::Frozen } else { WaitClass::Other })
+        let settled = || if is_freezable() { WaitClass::Frozen } else { WaitClass::Other };
+        WaitClass::classify(state, channel, call).unwrap_or_else(settled)
     }
 
     /// Whether threads wait there only in S, so that the channel also gives the state.
@@ -157,11 +160,11 @@ impl WaitClass {
 
     /// The class of a function, whatever the state of the thread; `None` if it is not listed.
     pub fn from_wchan(symbol: &[u8]) -> Option<WaitClass> {
-        if let Some(&(_, class)) = EXACT_NAMES.iter().find(|(name, _)| name.as_bytes() == symbol) {
+        if let Some(&class) = CLASS_BY_NAME.get(symbol) {
             return Some(class);
         }
-        let with_its_letter = PREFIXES_BY_FIRST_BYTE.get(usize::from(*symbol.first()?))?;
-        with_its_letter.iter().find(|(name, _)| symbol.starts_with(name.as_bytes())).map(|&&(_, class)| class)
+        let with_its_beginning = PREFIXES_BY_BEGINNING.get(symbol.first_chunk::<PREFIX_BEGINNING>()?)?;
+        with_its_beginning.iter().find(|(name, _)| symbol.starts_with(name)).map(|&(_, class)| class)
     }
 }
 
@@ -206,8 +209,23 @@ pub fn strip_compiler_suffix(symbol: &[u8]) -> &[u8] {
     }
 }
 
-/// `PREFIXES` by the first byte, because it is searched a thousand times a second.
-static PREFIXES_BY_FIRST_BYTE: LazyLock<Vec<Vec<&(&str, WaitClass)>>> = LazyLock::new(|| {
-    let with_letter = |letter: u8| PREFIXES.iter().filter(|(name, _)| name.as_bytes().first() == Some(&letter)).collect();
-    (0..=u8::MAX).map(with_letter).collect()
+/// `EXACT_NAMES` by name: each interval looks up the functions of some dozens of waits.
+static CLASS_BY_NAME: LazyLock<FxHashMap<&[u8], WaitClass>> =
+    LazyLock::new(|| EXACT_NAMES.iter().map(|&(name, class)| (name.as_bytes(), class)).collect());
+
+/// No prefix is shorter.
+const PREFIX_BEGINNING: usize = 3;
+
+/// Prefixes and their classes
+type Prefixes = Vec<(&'static [u8], WaitClass)>;
+
+/// `PREFIXES` by their first bytes, in the same order.
+static PREFIXES_BY_BEGINNING: LazyLock<FxHashMap<[u8; PREFIX_BEGINNING], Prefixes>> = LazyLock::new(|| {
+    let mut by_beginning: FxHashMap<_, Prefixes> = FxHashMap::default();
+    for &(name, class) in PREFIXES {
+        if let Some(&beginning) = name.as_bytes().first_chunk::<PREFIX_BEGINNING>() {
+            by_beginning.entry(beginning).or_default().push((name.as_bytes(), class));
+        }
+    }
+    by_beginning
 });

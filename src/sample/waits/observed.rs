@@ -1,7 +1,7 @@
 //! Waits as sub-samples read them (stat, wchan, syscall), the counts of threads in them, and the class of a wait.
 
 use super::class::WaitClass;
-use super::syscall::{FUTEX_WAITERS, FutexWait, Syscall, is_owner_word};
+use super::syscall::{FUTEX_WAITERS, Syscall, is_owner_word};
 use super::wait_event::WaitEvent;
 use crate::ids::TaskId;
 use crate::sample::Name;
@@ -42,15 +42,15 @@ impl ObservedWait {
         RawSyscall { number: call.number, arguments: if is_futex { futex } else { [0; 3] } }
     }
 
-    /// What its futex call waits for; `None` for any other wait. `machine` is `Host::machine`.
-    pub fn futex_wait(&self, machine: &[u8]) -> Option<FutexWait> {
-        Syscall::from_number(machine, self.syscall?)?.futex_wait()
+    /// Its system call; `None` if classification does not use it. `machine` is `Host::machine`.
+    pub fn call(&self, machine: &[u8]) -> Option<Syscall> {
+        Syscall::from_number(machine, self.syscall?)
     }
 
     /// The class of the wait. A sampler keeps no reading whose state and wait channel contradict each other, unless the
     /// thread did not run in between.
     pub fn class(&self, machine: &[u8]) -> WaitClass {
-        let call = self.syscall.and_then(|call| Syscall::from_number(machine, call));
+        let call = self.call(machine);
         let wchan = self.wchan.as_ref().map(Name::as_bytes);
         match WaitClass::classify_settled(self.state, wchan, call) {
             // It waits for a timeout or for work, so it is not blocked with its group.

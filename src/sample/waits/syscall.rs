@@ -1,5 +1,7 @@
 //! System calls: names by number and architecture, and what the arguments of a futex call say about the wait.
 
+use std::sync::LazyLock;
+
 use crate::sample::task_state::RawSyscall;
 
 /// A system call that classification uses. Numbers differ between architectures.
@@ -78,15 +80,13 @@ const CONTENDED_FUTEX_VALUE: u64 = 2;
 impl Syscall {
     /// The call with this number on `machine` (`Host::machine`); `None` if classification does not use it.
     pub fn from_number(machine: &[u8], call: RawSyscall) -> Option<Syscall> {
-        let column = match machine {
-            b"x86_64" => 0,
-            b"aarch64" | b"riscv64" | b"loongarch64" => 1,
+        let names = match machine {
+            b"x86_64" => &NAMES_ON_X86_64,
+            b"aarch64" | b"riscv64" | b"loongarch64" => &GENERIC_NAMES,
             _ => return None,
         };
-        SYSCALLS
-            .iter()
-            .find(|row| [row.1, row.2].get(column) == Some(&call.number))
-            .map(|row| Syscall { name: row.0, arguments: call.arguments })
+        let name = (*names.get(usize::try_from(call.number).ok()?)?)?;
+        Some(Syscall { name, arguments: call.arguments })
     }
 
     /// Whether it is fsync or a similar call, which returns when the data is on the device.
@@ -310,6 +310,22 @@ const SYSCALLS: &[(&str, i64, i64)] = &[
     ("futex_waitv", 449, 449),
     ("futex_wait", 455, 455),
 ];
+
+/// The names of `SYSCALLS` by their numbers: each interval looks up the calls of some dozens of waits, each sub-sample those of threads.
+static NAMES_ON_X86_64: LazyLock<Vec<Option<&str>>> = LazyLock::new(|| names_by_number(|&(_, number, _)| number));
+static GENERIC_NAMES: LazyLock<Vec<Option<&str>>> = LazyLock::new(|| names_by_number(|&(_, _, number)| number));
+
+fn names_by_number(number: fn(&(&str, i64, i64)) -> i64) -> Vec<Option<&'static str>> {
+    let mut names = Vec::new();
+    for row in SYSCALLS {
+        let Ok(number) = usize::try_from(number(row)) else { continue };
+        names.resize(names.len().max(number + 1), None);
+        if let Some(name) = names.get_mut(number) {
+            *name = Some(row.0);
+        }
+    }
+    names
+}
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,10 @@
 //! The kernel omits its locking functions from wchan, which then has their caller. The same functions wait for I/O only in other
 //! functions that they call.
 
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
+
 use KernelLock::{
     AddressSpace, Allocator, Audit, Autofs, Cgroup, Directory, Fanotify, FrozenFileSystem, GracePeriod, Inode, Ipc, Kernfs,
     Module, Mount, Network, OpenFile, OrphanList, Process, ReverseMap, Socket, Terminal,
@@ -115,7 +119,7 @@ impl KernelLock {
 
     /// The lock for which threads in D wait in this function, the compiler's suffixes removed; `None` if it is not known.
     pub fn of_function(function: &[u8]) -> Option<KernelLock> {
-        FUNCTIONS.iter().find(|(name, _)| name.as_bytes() == function).map(|&(_, lock)| lock)
+        LOCK_BY_FUNCTION.get(function).copied()
     }
 }
 
@@ -141,6 +145,10 @@ pub fn is_own_mmap_lock(function: &[u8]) -> bool {
     ];
     KernelLock::of_function(function) == Some(AddressSpace) && !OF_OTHERS.iter().any(|name| name.as_bytes() == function)
 }
+
+/// `FUNCTIONS` by name: each interval looks up the functions of some dozens of waits.
+static LOCK_BY_FUNCTION: LazyLock<FxHashMap<&[u8], KernelLock>> =
+    LazyLock::new(|| FUNCTIONS.iter().map(|&(name, lock)| (name.as_bytes(), lock)).collect());
 
 pub(super) const FUNCTIONS: &[(&str, KernelLock)] = &[
     ("lock_mm_and_find_vma", AddressSpace), // since 6.5

@@ -149,6 +149,22 @@ fn in_d_every_function_of_a_kernel_lock_is_a_lock_whatever_its_name_begins_with(
 }
 
 #[test]
+fn every_function_of_the_tables_is_found_by_its_name() {
+    for &(name, class) in table::EXACT_NAMES {
+        assert_eq!(WaitClass::from_wchan(name.as_bytes()), Some(class), "{name}");
+    }
+    for &(prefix, class) in table::PREFIXES {
+        assert_eq!(WaitClass::from_wchan(format!("{prefix}_of_a_test").as_bytes()), Some(class), "{prefix}");
+    }
+    for &(name, lock) in kernel_locks::FUNCTIONS {
+        assert_eq!(KernelLock::of_function(name.as_bytes()), Some(lock), "{name}");
+    }
+    for unlisted in ["", "x", "md", "__", "io_schedule_"] {
+        assert_eq!(WaitClass::from_wchan(unlisted.as_bytes()), None, "{unlisted}");
+    }
+}
+
+#[test]
 fn a_wait_for_a_file_system_in_user_space_is_asleep() {
     assert_eq!(class_in(TaskState::Sleeping, "request_wait_answer"), Some(WaitClass::Disk));
     assert_eq!(class_in(TaskState::Sleeping, "__fuse_simple_request.isra.0"), Some(WaitClass::Disk));
