@@ -168,8 +168,7 @@ impl Decoder {
     /// Releases what no later frame refers to: all but the last frame, the first one of its row, and their rows of processes.
     fn release_levels(&mut self, distance: u16) {
         let row_start = row_start(distance);
-        // The key frame has them.
-        if row_start == distance && distance > 0 {
+        if row_start == distance && self.has_superseded_processes() {
             self.own_processes();
         }
         for level in self.levels.iter_mut().filter(|level| level.distance != distance && level.distance != row_start) {
@@ -180,6 +179,12 @@ impl Decoder {
 }
 
 impl Decoder {
+    /// Whether most rows of processes that are held are of no process of the last level.
+    fn has_superseded_processes(&self) -> bool {
+        let held: usize = self.levels.iter().map(|level| level.processes.rows.len()).sum();
+        self.levels.last().is_some_and(|last| held > 2 * last.processes.places.len())
+    }
+
     /// The last level gets all its rows of processes; the levels before it, whose rows they are, are not used any more.
     fn own_processes(&mut self) {
         let number = self.levels.len().saturating_sub(1);

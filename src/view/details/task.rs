@@ -224,8 +224,8 @@ fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
 fn locks(interval: &Interval, process: &Process, thread: &Thread, page: &mut Page) {
     let ThreadLocks { holder, held } = thread_locks(interval, process, thread);
     if let Some(holder) = holder {
-        let words = describe_named_holder(interval, &holder);
-        page.labelled("held by", SafeText::sanitize(format!("{words}; known by {}", lock_known_by(holder.field))));
+        page.labelled("held by", SafeText::sanitize(describe_named_holder(interval, &holder)));
+        page.labelled("known by", safe!("{}", lock_known_by(holder.field)));
     }
     for (field, waiters) in held.into_iter().filter(|(_, waiters)| *waiters >= MIN_PROCESS_ACTIVITY) {
         let waiters = format::plural(format_number(waiters, 5), "thread waits", "threads wait");
