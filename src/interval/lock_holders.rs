@@ -200,8 +200,15 @@ pub(super) fn holder_of_most(
             locks.extend(path.iter().filter_map(|next| next.lock));
             (activity, path.iter().map(chained).collect())
         }
-        ChainEnd::Cycle(CycleKind::Deadlock) => (HolderActivity::Deadlock, Vec::new()),
-        ChainEnd::Cycle(CycleKind::Timed) => (HolderActivity::TimedCycle, Vec::new()),
+        ChainEnd::Cycle(kind) => {
+            let is_behind_cycle = |owner: &&&Owner| matches!(graph.chain_end(owner, in_cycles), ChainEnd::Cycle(_));
+            locks.extend(owners.iter().filter(is_behind_cycle).map(|owner| owner.lock));
+            let activity = match kind {
+                CycleKind::Deadlock => HolderActivity::Deadlock,
+                CycleKind::Timed => HolderActivity::TimedCycle,
+            };
+            (activity, Vec::new())
+        }
         _ => (activity, Vec::new()),
     };
     let holder = LockHolder {
