@@ -415,6 +415,22 @@ fn threads_behind_a_mutex_whose_holder_has_ended() {
     });
 }
 
+/// The load has a pid namespace of its own: the mutex names the thread by its number there, and so does the finding.
+#[test]
+fn threads_in_a_container_behind_a_mutex_whose_holder_has_ended() {
+    let Some(_lab) = Lab::open(&["gcc", "unshare"]) else { return };
+    let in_container = |program: &Path| {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child"]).arg(program);
+        command
+    };
+    check_started_by(in_container, "ended", &[], |said, _| {
+        let found = said.must("deadlock", "mutexes", "critical");
+        said.value(&found, 12.0, 12.0);
+        said.says(&found, &["12 threads wait for a mutex that thread ", " held when it ended: none proceeds"]);
+    });
+}
+
 /// A mutex in a timed wait looks like a condition variable, but for the words beside its futex.
 #[test]
 fn holders_of_a_mutex_for_which_threads_wait_with_a_timeout() {

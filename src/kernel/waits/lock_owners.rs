@@ -155,15 +155,18 @@ impl LockOwners {
     fn read_owner(&mut self, files: &mut TaskFiles, lock: FutexLock, layout: LockLayout) -> Option<BlockedWait> {
         let FutexLock { group, pid, address, is_shared, .. } = lock;
         let named = read_owner(pid, address, layout)?;
-        let tid = self.tids.in_our_namespace(files, pid, named.tid)?;
-        let wait = match read_holder_wait(files, pid, tid, group) {
+        let tid = self.tids.in_our_namespace(files, pid, named.tid);
+        let wait = match tid.and_then(|tid| read_holder_wait(files, pid, tid, group)) {
             None if is_shared => {
-                let process = read_process_of(files, tid)?;
-                read_holder_wait(files, process, tid, group)?
+                let process = read_process_of(files, tid?)?;
+                read_holder_wait(files, process, tid?, group)?
             }
             // Waits with a timeout end all the same, and what they wait for may be no mutex.
-            None if layout != LockLayout::TimedGlibcMutex && has_ended(files, pid, NamedOwner { tid, ..named }) => {
-                let task = TaskId { pid, tid, start_ticks: 0 };
+            None if layout != LockLayout::TimedGlibcMutex
+                && has_few_users(files, pid, named)
+                && tid.map_or_else(|| self.tids.has_no_thread(pid, named.tid), |tid| is_gone(files, tid)) =>
+            {
+                let task = TaskId { pid, tid: named.tid, start_ticks: 0 };
                 BlockedWait::new(task, group, Name::default(), TaskState::Dead)
             }
             wait => wait?,
@@ -241,13 +244,16 @@ fn read_process_of(files: &mut TaskFiles, tid: u32) -> Option<u32> {
     parse_tgid(files.read_once(format_args!("{tid}/status")).ok()?)
 }
 
-/// Whether no process has the thread that a mutex names. A child of vfork waits for mutexes of its parent's threads. What looks like
-/// a mutex and is none seldom has so few users; a robust one is unlocked by the kernel.
-fn has_ended(files: &mut TaskFiles, pid: u32, named: NamedOwner) -> bool {
-    let is_gone = matches!(files.read_once(format_args!("{}/stat", named.tid)), Err(Absent::Vanished | Absent::NoSuchFile));
+/// Whether no process has a thread with this number. A child of vfork waits for mutexes of its parent's threads.
+fn is_gone(files: &mut TaskFiles, tid: u32) -> bool {
+    matches!(files.read_once(format_args!("{tid}/stat")), Err(Absent::Vanished | Absent::NoSuchFile))
+}
+
+/// What looks like a mutex and is none seldom has no more users than the process has threads; a robust one is unlocked by the kernel.
+fn has_few_users(files: &mut TaskFiles, pid: u32, named: NamedOwner) -> bool {
     let threads =
         files.read_once(format_args!("{pid}/stat")).ok().and_then(parse_stat).map(|stat| u64::from(stat.thread_count));
-    is_gone && named.users.zip(threads).is_some_and(|(users, threads)| u64::from(users) <= threads + 1)
+    named.users.zip(threads).is_some_and(|(users, threads)| u64::from(users) <= threads + 1)
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ pub struct NamespaceTids {
 enum ProcessTids {
     /// In the pid namespace of this process
     Same,
-    /// From the number in the namespace of the process to that in /proc. Read at most once an interval.
-    Other { tids: FxHashMap<u32, u32>, is_current: bool },
+    /// From the number in the namespace of the process to that in /proc. Read at most once an interval; `is_whole`: with all threads
+    Other { tids: FxHashMap<u32, u32>, is_current: bool, is_whole: bool },
 }
 
 impl NamespaceTids {
@@ -40,19 +40,27 @@ impl NamespaceTids {
                 let link = files.read_link(format_args!("{pid}/ns/pid")).ok()?;
                 place.insert(match self.own.as_ref()? == &link {
                     true => ProcessTids::Same,
-                    false => ProcessTids::Other { tids: FxHashMap::default(), is_current: false },
+                    false => ProcessTids::Other { tids: FxHashMap::default(), is_current: false, is_whole: false },
                 })
             }
         };
         match known {
             ProcessTids::Same => Some(tid),
-            ProcessTids::Other { tids, is_current } => {
+            ProcessTids::Other { tids, is_current, is_whole } => {
                 if !tids.contains_key(&tid) && !std::mem::replace(is_current, true) {
-                    *tids = read_tids(files, pid);
+                    (*tids, *is_whole) = read_tids(files, pid);
                 }
                 tids.get(&tid).copied()
             }
         }
+    }
+
+    /// Whether a process in another namespace has no thread with this number of its own; false if that is not known.
+    pub fn has_no_thread(&self, pid: u32, tid: u32) -> bool {
+        let Some(ProcessTids::Other { tids, is_current: true, is_whole: true }) = self.processes.get(&pid) else {
+            return false;
+        };
+        !tids.contains_key(&tid)
     }
 
     /// Threads may have started: the next number that is not known is looked for again.
@@ -64,17 +72,19 @@ impl NamespaceTids {
     }
 }
 
-/// The line `NSpid:` of each thread's status: its number in each namespace, ours first.
-fn read_tids(files: &mut TaskFiles, pid: u32) -> FxHashMap<u32, u32> {
+/// The line `NSpid:` of each thread's status: its number in each namespace, ours first. Also whether these are all threads.
+fn read_tids(files: &mut TaskFiles, pid: u32) -> (FxHashMap<u32, u32>, bool) {
     let mut ours = Vec::new();
     if files.list_threads(pid, &mut ours).is_err() {
-        return FxHashMap::default();
+        return Default::default();
     }
     let theirs = |&tid: &u32| {
         let text = files.read_once(format_args!("{pid}/task/{tid}/status")).ok()?;
         Some((innermost_tid(text)?, tid))
     };
-    ours.iter().take(MAX_THREADS).filter_map(theirs).collect()
+    let tids: FxHashMap<u32, u32> = ours.iter().take(MAX_THREADS).filter_map(theirs).collect();
+    let is_whole = tids.len() == ours.len();
+    (tids, is_whole)
 }
 
 /// The number of a thread or process in its own pid namespace, of its status file; `None` before Linux 4.1.
