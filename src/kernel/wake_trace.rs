@@ -87,7 +87,8 @@ pub fn trace_obstacle(root: &Root) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Loads the programs, attaches and detaches them: for `doctor`; how they read what the kernel has of a task. `program` is this one.
+/// Loads the programs, attaches and detaches them: for `doctor`; how they read what the kernel has of a task. `program`: the path
+/// of stalltop, run again as the loader.
 pub fn try_to_attach(root: &Root, program: &Path) -> Result<TaskAccess, TraceError> {
     trace_obstacle(root)?;
     let mut probe = WakesProbe::load(program).map_err(TraceError::Probe)?;
@@ -100,8 +101,8 @@ fn refused(why: io::Error) -> TraceError {
 }
 
 impl WakeTrace {
-    /// Loads the programs. `program` is this one. With a share, they are attached for so much of the time that they take at most
-    /// that much of one CPU.
+    /// Loads the programs. `program`: the path of stalltop, run again as the loader. With a share, they are attached for so much
+    /// of the time that they take at most that much of one CPU.
     pub fn new(
         root: &Root,
         program: &Path,

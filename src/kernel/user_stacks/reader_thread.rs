@@ -1,5 +1,5 @@
-//! The thread that reads, unwinds and names user stacks. A file system that does not answer, or a process whose memory is locked, blocks
-//! this thread alone: after 30 s it is given up for another one, which leaves that place alone until the first one is answered.
+//! The thread that reads, unwinds and names user stacks. A file system that does not answer, or a process whose memory is locked,
+//! blocks this thread alone: after 30 s another thread replaces it, and avoids that target until the first one is answered.
 //! `table_loader` has the limit of memory.
 
 mod stack_unwinder;

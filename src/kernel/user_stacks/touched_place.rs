@@ -1,4 +1,4 @@
-//! What the reader's thread touches at the moment, and what may not answer.
+//! What the reader thread accesses now, and may not answer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +20,7 @@ impl TouchedPlace {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = place;
     }
 
-    /// Whether the reader's thread runs yet: the other one that has this.
+    /// Whether the reader thread, which shares this, still runs.
     pub fn is_of_running_thread(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }

@@ -42,7 +42,7 @@ enum OpenPlace {
 }
 
 impl OpenIntervals {
-    /// None yet, and the names of the threads of these processes, which may have ended later.
+    /// Without times; reads the names of these processes' threads now, since they may end.
     pub fn with_names(files: &mut TaskFiles, pids: &[u32]) -> OpenIntervals {
         let mut intervals = OpenIntervals::default();
         intervals.for_each_thread(files, pids, |_, _, _, _, _| ());

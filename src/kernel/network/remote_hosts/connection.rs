@@ -163,8 +163,8 @@ impl Connection {
         matches!(self.state, TCP_ESTABLISHED | TCP_CLOSE_WAIT)
     }
 
-    /// Whether the remote host opened it, as the ports say: the local one is a server's, and the lower one. NAT gives clients low ports,
-    /// too. A client that takes a reserved port (rresvport: NFS) is none of the remote host.
+    /// Whether the remote host opened it, as the ports say: the local one is a server's, and the lower one. NAT gives clients low
+    /// ports, too. A local reserved port (rresvport: NFS) is no server's.
     pub fn is_of_client(&self) -> bool {
         let (local, remote) = self.ports;
         local < FIRST_CLIENT_PORT && local < remote && !RESERVED_CLIENT_PORTS.contains(&local)

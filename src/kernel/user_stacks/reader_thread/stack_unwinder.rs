@@ -1,4 +1,4 @@
-//! Reads, unwinds and names the stacks of one request, within limits of CPU time. It runs on the thread of its own.
+//! Reads, unwinds and names the stacks of one request, within limits of CPU time. It runs on the reader thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
