@@ -83,7 +83,7 @@ pub struct IntervalContext<'a> {
 #[derive(Clone, Debug)]
 pub struct Interval {
     pub host: Arc<Host>,
-    /// Configured links, which its utilization of interfaces is relative to
+    /// Configured links: utilization of interfaces is relative to them
     pub link_overrides: network::LinkOverrides,
     /// The sample at its start
     pub older: Arc<Sample>,
@@ -208,8 +208,8 @@ impl Interval {
         })
     }
 
-    /// Of an interval over several samples: replaces idle-but-blocked, which the sub-samples of the newer sample give only for
-    /// its own time, by the mean share of all of it, 0 to 1. `None`: unknown.
+    /// For several samples: replaces idle-but-blocked, known only for the newer sample's time, by its mean over all, 0 to 1.
+    /// `None`: unknown.
     pub fn set_mean_blocked_ratio(&mut self, ratio: Option<f64>) {
         let online = self.online_cpus() as f64;
         let available = self.cpu.as_ref().map(cpu::CpuSpan::available);
@@ -221,8 +221,8 @@ impl Interval {
         });
     }
 
-    /// Of an interval over several samples: says which threads are blocked as its last part does, if that is no exception. Sub-samples
-    /// belong to one interval, and those of the last part are in the newer sample.
+    /// For several samples: takes the blocked groups of the last part, if it was blocked at least half as much as the mean, and
+    /// its kernel locks.
     pub fn set_blocked_groups_of(&mut self, last: &Interval) {
         const MIN_SHARE_OF_MEAN: f64 = 0.5;
         if let (Some(whole), Some(last)) = (&mut self.idle_blocked, &last.idle_blocked) {

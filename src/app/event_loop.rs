@@ -46,7 +46,7 @@ pub fn run_screens(state: State, timeline: Timeline, playlist: Option<Playlist>)
     })
 }
 
-/// What a loop leaves: screens that are being saved, recordings.
+/// What must be completed at the loop's end: screens that are being saved, recordings.
 pub struct Closing {
     saved_screens: SavedScreens,
     timeline: Timeline,

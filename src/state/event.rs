@@ -98,7 +98,7 @@ pub enum ClickTarget {
     Column(SortColumn),
     /// Index of a row in `State::rows`
     Row(usize),
-    /// What a line is about, where the lines are no list
+    /// An item drawn outside a list
     Item(Item),
     /// A pane of the screen, by its index
     Pane(usize),

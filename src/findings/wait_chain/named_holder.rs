@@ -136,7 +136,7 @@ fn peer_known_by(waits: HolderActivity, step: ChainStep) -> &'static str {
     }
 }
 
-/// Whether any of the holders is inferred: a hint, or by wake-ups; or whether it is that a request is to be answered.
+/// Whether a link is inferred: by a hint, by wake-ups, or an awaited answer.
 pub fn is_inferred(holder: &LockHolder) -> bool {
     let steps = std::iter::once(ChainStep::Lock(holder.field)).chain(holder.chain.iter().map(|next| next.step));
     let activities = std::iter::once(holder.activity).chain(holder.chain.iter().map(|next| next.activity));

@@ -9,10 +9,10 @@ use crate::sample::Reading;
 use crate::sample::network::{Direction, Duplex, Nic, Protocols};
 use crate::units::Counter;
 
-/// Which of the two.
+/// Which formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// True on a modern kernel; what is not known has no value
+    /// Corrected for a modern kernel; what is not known has no value
     Fixed,
     /// As nicstat 1.95 has it
     Compat,

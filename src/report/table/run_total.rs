@@ -8,7 +8,7 @@ use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::run;
 
-/// Grows by evaluated intervals.
+/// The total so far.
 #[derive(Debug, Default)]
 pub struct RunAccumulator {
     intervals: run::RunAccumulator,
