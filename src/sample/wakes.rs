@@ -13,7 +13,7 @@ pub struct Wakes {
     pub elapsed_ns: u64,
     /// `utsname.machine`: system calls have other numbers on other machines
     pub machine: Name,
-    pub processes: Vec<TracedProcess>,
+    pub processes: Vec<WakeTraceProcess>,
     pub threads: Vec<TracedThread>,
     pub futexes: Vec<TracedFutex>,
     pub waits: Vec<TracedWait>,
@@ -27,7 +27,7 @@ pub struct Wakes {
 
 /// A process that was traced.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TracedProcess {
+pub struct WakeTraceProcess {
     pub pid: u32,
     /// At the beginning
     pub name: Name,
