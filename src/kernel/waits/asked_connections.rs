@@ -91,8 +91,9 @@ pub(super) fn read_asked_connections(
 /// Whether the owner of a lock that watches these connections may wait for an answer: the leader of a pool, which waits for requests of
 /// clients under the lock, does not.
 pub(super) fn is_of_lock_owner(connections: &[&(Connection, bool)]) -> bool {
-    let serves =
-        |(connection, local_port_listens): &(Connection, bool)| *local_port_listens || connection.has_ports_of_server();
+    let serves = |(connection, local_port_listens): &(Connection, bool)| {
+        *local_port_listens || connection.is_certainly_opened_by_remote()
+    };
     !connections.iter().any(|watched| serves(watched))
 }
 
@@ -101,8 +102,8 @@ pub(super) fn is_of_lock_owner(connections: &[&(Connection, bool)]) -> bool {
 fn last_request<'a>(connections: impl Iterator<Item = &'a (Connection, bool)>) -> Option<&'a Connection> {
     let mut last: Option<&Connection> = None;
     for (connection, local_port_listens) in connections {
-        let is_of_client = *local_port_listens || connection.has_ports_of_server();
-        if is_of_client || !has_sent_last(connection) || !may_be_requests(&connection.tcp_info) {
+        let is_opened_by_remote = *local_port_listens || connection.is_certainly_opened_by_remote();
+        if is_opened_by_remote || !has_sent_last(connection) || !may_be_requests(&connection.tcp_info) {
             continue;
         }
         last = match last {
