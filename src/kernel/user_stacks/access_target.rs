@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What may not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum AccessTarget {
     /// A file system, by its device number
     Device(u64),
     /// A process whose memory is locked (mmap_lock), or a path in its root directory, which may lead to any file system
@@ -13,11 +13,11 @@ pub enum Place {
 
 /// Shared with the sampler.
 #[derive(Clone, Debug, Default)]
-pub struct TouchedPlace(Arc<Mutex<Option<Place>>>);
+pub struct AccessedTarget(Arc<Mutex<Option<AccessTarget>>>);
 
-impl TouchedPlace {
-    pub fn set(&self, place: Option<Place>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = place;
+impl AccessedTarget {
+    pub fn set(&self, target: Option<AccessTarget>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = target;
     }
 
     /// Whether the reader thread, which shares this, still runs.
@@ -25,7 +25,7 @@ impl TouchedPlace {
         Arc::strong_count(&self.0) > 1
     }
 
-    pub fn get(&self) -> Option<Place> {
+    pub fn get(&self) -> Option<AccessTarget> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
