@@ -246,7 +246,7 @@ impl Interval {
     /// each: no search reads other processes.
     pub fn active_processes(&self) -> impl Iterator<Item = (&Arc<Process>, &task::ProcessSpan)> {
         let processes = self.newer.tasks.as_ref().map_or(&[][..], |tasks| &tasks.processes);
-        let spans = self.tasks.iter().flat_map(|tasks| tasks.active_processes.iter().zip(&tasks.active_places));
+        let spans = self.tasks.iter().flat_map(|tasks| tasks.active_processes.iter().zip(&tasks.active_indices));
         spans.filter_map(|(span, &place)| Some((processes.get(place)?, span)))
     }
 
