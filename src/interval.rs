@@ -231,8 +231,9 @@ impl Interval {
             }
             whole.kernel_locks.clone_from(&last.kernel_locks);
             let (d_threads, in_flight) = (last.cross_checks.d_threads, last.cross_checks.in_flight);
-            let of_counters = idle_blocked::CrossChecks::of_counters(self.cpu.as_ref(), &self.pressure, self.tasks.as_ref());
-            whole.cross_checks = idle_blocked::CrossChecks { d_threads, in_flight, ..of_counters };
+            let from_counters =
+                idle_blocked::CrossChecks::from_counters(self.cpu.as_ref(), &self.pressure, self.tasks.as_ref());
+            whole.cross_checks = idle_blocked::CrossChecks { d_threads, in_flight, ..from_counters };
         }
     }
 

@@ -107,7 +107,7 @@ struct Awaited {
 impl Awaited {
     /// What the owner of a lock does; where that leads is decided by `LockGraph::chain_end`.
     fn owner_activity(&self, owner: &BlockedThread, call: Option<Syscall>) -> HolderActivity {
-        let activity = HolderActivity::of_wait(owner, call);
+        let activity = HolderActivity::from_wait(owner, call);
         if activity != HolderActivity::Event || !may_await_answer(owner) {
             return activity;
         }

@@ -147,7 +147,7 @@ fn busy_thread(
 fn classified(machine: &[u8], wait: &BlockedWait, asked: &FxHashMap<TaskId, SocketAddr>) -> (BlockedThread, HolderActivity) {
     let thread = BlockedThread::new(machine, wait);
     let call = wait.syscall.and_then(|call| Syscall::from_number(machine, call));
-    let activity = match (HolderActivity::of_wait(&thread, call), asked.get(&wait.task)) {
+    let activity = match (HolderActivity::from_wait(&thread, call), asked.get(&wait.task)) {
         (HolderActivity::Event, Some(remote)) if may_await_answer(&thread) => HolderActivity::RemoteHost(*remote),
         (activity, _) => activity,
     };

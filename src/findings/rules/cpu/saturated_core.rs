@@ -62,7 +62,7 @@ const MAX_TICK_ROUNDING: f64 = 0.1;
 fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     let thresholds = context.thresholds;
     let Some(cpu) = context.interval.cpu.as_ref().filter(|cpu| cpu.cpus.len() > 1) else { return Vec::new() };
-    let free = FreeCpus::of_host(context, cpu);
+    let free = FreeCpus::for_host(context, cpu);
     // The scheduler does not move softirqs to an idle CPU.
     let is_limit = |core: &&CpuUsage| match is_softirq_dominated(core) {
         true => free.is_enough(thresholds) || cpu.busy() + cpu.total.steal < thresholds.cpu_busy_ratio,
