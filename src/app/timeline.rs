@@ -303,7 +303,7 @@ impl Timeline {
             | Effect::CopyCommand
             | Effect::SaveScreen
             | Effect::ChooseColumns
-            | Effect::SaveLists
+            | Effect::SaveChoices
             | Effect::SendSignal { .. } => {}
         }
         Vec::new()

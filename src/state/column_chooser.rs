@@ -115,6 +115,6 @@ impl State {
 
     /// The effect of closing: a change is saved.
     fn close_column_chooser(&self, chooser: &ColumnChooser) -> Effect {
-        if chooser.was != self.lists.chosen_columns { Effect::SaveLists } else { Effect::Redraw }
+        if chooser.was != self.lists.chosen_columns { Effect::SaveChoices } else { Effect::Redraw }
     }
 }
