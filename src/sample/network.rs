@@ -19,8 +19,8 @@ use crate::units::Counter;
 pub struct Nic {
     pub id: NicId,
     pub facts: Arc<NicFacts>,
-    pub rx: Direction,
-    pub tx: Direction,
+    pub rx: DirectionCounters,
+    pub tx: DirectionCounters,
     /// `multicast`, packets
     pub multicast: Counter,
     /// `colls`
@@ -37,7 +37,7 @@ pub struct Nic {
 
 /// The columns of one direction in /proc/net/dev.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Direction {
+pub struct DirectionCounters {
     pub bytes: Counter,
     pub packets: Counter,
     /// errs
