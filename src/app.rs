@@ -23,7 +23,7 @@ pub mod program;
 pub mod recorder;
 pub mod recording_stream;
 pub mod sampling;
-pub mod saved_lists;
+pub mod saved_choices;
 pub mod saved_screen;
 pub mod screen_setup;
 pub mod serve;

@@ -41,7 +41,7 @@ pub struct LatencyStatus {
     pub provisional: bool,
     /// Learned while the device had little to do. Another learned baseline is only the latency since learning began: it does not
     /// show whether the device is fast.
-    pub from_calm_time: bool,
+    pub from_light_load: bool,
     /// await ÷ baseline; `None` if nothing completed
     pub multiple: Option<f64>,
     /// Intervals that the baseline was learned from
@@ -58,7 +58,7 @@ pub struct LatencyStatus {
 impl LatencyStatus {
     /// Whether it is learned, but not under light load: the latency since learning began.
     pub fn is_learned_under_load(&self) -> bool {
-        !self.provisional && !self.from_calm_time
+        !self.provisional && !self.from_light_load
     }
 
     /// The same status with the await of another interval, a span for instance: without a multiple if its requests are of another size.
@@ -74,7 +74,7 @@ impl LatencyStatus {
     pub fn basis(&self) -> &'static str {
         match self {
             _ if self.provisional => "provisional",
-            _ if self.from_calm_time => "learned",
+            _ if self.from_light_load => "learned",
             _ => "learned under load",
         }
     }
@@ -198,7 +198,7 @@ impl Baselines {
                     size,
                     baseline,
                     provisional,
-                    from_calm_time: learned.is_some_and(LearnedBaseline::is_from_light_load),
+                    from_light_load: learned.is_some_and(LearnedBaseline::is_from_light_load),
                     multiple: op.r#await.filter(|_| baseline.0 > 0.0).map(|r#await| r#await.0 / baseline.0),
                     learned_intervals: learned.map_or(0, |learned| learned.intervals),
                     window_load: load,

@@ -84,7 +84,7 @@ pub struct IntervalContext<'a> {
 #[derive(Clone, Debug)]
 pub struct Interval {
     pub host: Arc<Host>,
-    /// Configured links, which its utilization of interfaces is relative to
+    /// Configured links: utilization of interfaces is relative to them
     pub link_overrides: network::LinkOverrides,
     /// The sample at its start
     pub older: Arc<Sample>,
@@ -209,8 +209,8 @@ impl Interval {
         })
     }
 
-    /// Of an interval over several samples: replaces idle-but-blocked, which the sub-samples of the newer sample give only for
-    /// its own time, by the mean share of all of it, 0 to 1. `None`: unknown.
+    /// For several samples: replaces idle-but-blocked, known only for the newer sample's time, by its mean over all, 0 to 1.
+    /// `None`: unknown.
     pub fn set_mean_blocked_ratio(&mut self, ratio: Option<f64>) {
         let online = self.online_cpus() as f64;
         let available = self.cpu.as_ref().map(cpu::CpuSpan::available);
@@ -222,8 +222,8 @@ impl Interval {
         });
     }
 
-    /// Of an interval over several samples: says which threads are blocked as its last part does, if that is no exception. Sub-samples
-    /// belong to one interval, and those of the last part are in the newer sample.
+    /// For several samples: takes the blocked groups of the last part, if it was blocked at least half as much as the mean, and
+    /// its kernel locks.
     pub fn set_blocked_groups_of(&mut self, last: &Interval) {
         const MIN_SHARE_OF_MEAN: f64 = 0.5;
         if let (Some(whole), Some(last)) = (&mut self.idle_blocked, &last.idle_blocked) {
@@ -232,8 +232,9 @@ impl Interval {
             }
             whole.kernel_locks.clone_from(&last.kernel_locks);
             let (d_threads, in_flight) = (last.cross_checks.d_threads, last.cross_checks.in_flight);
-            let of_counters = idle_blocked::CrossChecks::of_counters(self.cpu.as_ref(), &self.pressure, self.tasks.as_ref());
-            whole.cross_checks = idle_blocked::CrossChecks { d_threads, in_flight, ..of_counters };
+            let from_counters =
+                idle_blocked::CrossChecks::from_counters(self.cpu.as_ref(), &self.pressure, self.tasks.as_ref());
+            whole.cross_checks = idle_blocked::CrossChecks { d_threads, in_flight, ..from_counters };
         }
     }
 
@@ -247,7 +248,7 @@ impl Interval {
     /// each: no search reads other processes.
     pub fn active_processes(&self) -> impl Iterator<Item = (&Arc<Process>, &task::ProcessSpan)> {
         let processes = self.newer.tasks.as_ref().map_or(&[][..], |tasks| &tasks.processes);
-        let spans = self.tasks.iter().flat_map(|tasks| tasks.active_processes.iter().zip(&tasks.active_places));
+        let spans = self.tasks.iter().flat_map(|tasks| tasks.active_processes.iter().zip(&tasks.active_indices));
         spans.filter_map(|(span, &place)| Some((processes.get(place)?, span)))
     }
 

@@ -116,16 +116,17 @@ impl Sampler {
     }
 
     /// Reads the owners of locks inside the kernel from now on, where this program may load an eBPF program and sees all tasks by
-    /// their numbers in the initial pid namespace. `program` is this one: it is started once more, when threads wait for such locks.
+    /// their numbers in the initial pid namespace. `program`: the path of stalltop, run again as the loader when threads wait for
+    /// such locks.
     pub fn enable_kernel_lock_owners(&mut self, program: PathBuf) {
         if self.root.is_host() && self.is_in_initial_pid_namespace() {
             self.sub_sampler.waits.enable_kernel_lock_owners(program);
         }
     }
 
-    /// Finds the holders of mutexes that name no owner from now on, by an eBPF program that is loaded when threads queue at one, where this
-    /// program may load it and sees all tasks by their numbers in the initial pid namespace. `program` is this one. With
-    /// `max_cpu_share`, of one CPU, it is not attached while that would take more.
+    /// Finds the holders of mutexes that name no owner from now on, by an eBPF program that is loaded when threads queue at one,
+    /// where this program may load it and sees all tasks by their numbers in the initial pid namespace. `program`: the path of
+    /// stalltop, run again as the loader. With `max_cpu_share`, of one CPU, it is not attached while that would take more.
     pub fn enable_lock_wakers(&mut self, program: PathBuf, max_cpu_share: Option<f64>) {
         let can_load = self.root.is_host() && probe::permission_obstacle().is_none();
         if can_load && self.is_in_initial_pid_namespace() {
@@ -134,16 +135,16 @@ impl Sampler {
         }
     }
 
-    /// Counts latencies of block requests from now on, by an eBPF program, where it may load one; does not wait for that. `program`
-    /// is this one, which is started once more. With `max_cpu_share`, of one CPU, it counts for a part of the time where that
-    /// takes more.
+    /// Counts latencies of block requests from now on, by an eBPF program, where it may load one; does not wait for that.
+    /// `program`: the path of stalltop, run again as the loader. With `max_cpu_share`, of one CPU, it counts for a part of the
+    /// time where it would cost more.
     pub fn enable_block_latencies(&mut self, program: PathBuf, max_cpu_share: Option<f64>) {
         if self.root.is_host() {
             self.system.block_latencies = probe::block_latencies::BlockLatencies::start(&self.root, program, max_cpu_share);
         }
     }
 
-    /// Waits until the program counts, for `--probes on`; why it does not.
+    /// Waits until the program is attached, for `--probes on`; the error says why it is not.
     pub fn wait_for_block_latencies(&mut self) -> Result<(), probe::probe_error::ProbeError> {
         self.system.block_latencies.wait_until_attached(&self.root)
     }

@@ -3,13 +3,13 @@
 //! ```text
 //!     kernel ──┐                  ┌── recorder ── file, pipe
 //!              ├──► sample ───────┤
-//!     replayer ┘                  └──► interval ─► findings ─► state ─► view ── terminal
-//!                                         └─► baseline ─┘         └──► report ─ lines, JSON
+//!     replayer ┘                  └──► interval ─► findings ─► figures ─► state ─► view ── terminal
+//!                                         └─► baseline ─┘                     └──► report ─ lines, JSON
 //! ```
 //!
-//! A sample is a point, raw and cumulative; an interval is the span between two samples; a finding is a judgement on
-//! intervals; a frame is a function of state. A module imports only modules above it in this list (tests/architecture.rs checks
-//! it). docs/ARCHITECTURE.md follows two figures from the kernel to the screen.
+//! A sample is a point, raw and cumulative; an interval is the span between two samples; a finding is a judgement on intervals; a
+//! frame is a function of state. A module imports only layers below its own (tests/architecture.rs checks it).
+//! docs/ARCHITECTURE.md follows two figures from the kernel to the screen.
 
 pub mod units;
 
@@ -33,8 +33,9 @@ pub mod state;
 pub mod report;
 pub mod view;
 
-pub mod app;
 pub mod cli;
+
+pub mod app;
 
 // Unit tests share the builders of made-up machines with the integration tests, which see this crate from outside.
 #[cfg(test)]

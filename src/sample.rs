@@ -1,5 +1,5 @@
-//! A sample: raw, cumulative counters at one instant, as the kernel reported them, without rates and judgements. One exception: of
-//! connections, too many to keep, it has sums by remote host, and what those of waiting threads wait for (docs/metrics.md,
+//! A sample: raw, cumulative counters at one instant, as the kernel reported them, without rates and judgements. One exception:
+//! TCP connections are too many to keep; it has their sums by remote host, and single ones that threads wait on (docs/metrics.md,
 //! "Connections").
 //!
 //! `waits/class`, `waits/syscall` and `cgroup/owner` have names of the kernel and of container runtimes that `kernel` and `interval`

@@ -1,5 +1,5 @@
 //! Types of quantities: counter, ratio, rate, bytes, milliseconds. Counters are subtracted, and differences become rates and
-//! ratios, in this file only. Beside them what every layer uses to show and to sort them.
+//! ratios, in this file only. Submodules format, parse and sort values for every layer.
 
 pub mod format;
 pub mod similar;

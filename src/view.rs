@@ -239,7 +239,7 @@ fn page_items(state: &State) -> Option<PageItems> {
     Some(details::page_items(state, evaluation, details, layout.width, layout.body_rows))
 }
 
-/// What the frame with these areas has that keys, clicks and the wheel need: sent before them.
+/// Events with what the drawn frame shows; sent before keys, clicks, wheel.
 pub fn frame_events(state: &State, areas: &[HitArea]) -> Vec<Event> {
     let mut events = vec![Event::ListEndOffset(hit_area::list_end_offset(areas))];
     // A page that was opened from the overview has items of its own.

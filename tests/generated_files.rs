@@ -87,7 +87,7 @@ fn the_example_configuration_is_valid_and_has_the_defaults() {
         .map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line).to_owned() + "\n")
         .collect();
     let said = ParsedConfig::parse(&in_effect).unwrap_or_else(|wrong| panic!("{wrong:?} in\n{in_effect}"));
-    let set: BTreeMap<String, f64> = said.thresholds.iter().map(|set| (set.limit().name(), set.value())).collect();
+    let set: BTreeMap<String, f64> = said.thresholds.iter().map(|set| (set.threshold().name(), set.value())).collect();
     let all: BTreeMap<String, f64> = THRESHOLDS.iter().map(|limit| (limit.name(), limit.default)).collect();
     assert_eq!(set, all);
     assert_eq!((said.links.len(), said.baselines.len()), (1, 6));

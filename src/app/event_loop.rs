@@ -14,7 +14,7 @@ use crate::app::demo_playlist::Playlist;
 use crate::app::process_signal;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, SignalEvent};
-use crate::app::saved_lists::ListsWriter;
+use crate::app::saved_choices::ChoicesWriter;
 use crate::app::saved_screen::SavedScreens;
 use crate::app::terminal;
 use crate::app::terminal::keyboard::Input;
@@ -46,7 +46,7 @@ pub fn run_screens(state: State, timeline: Timeline, playlist: Option<Playlist>)
     })
 }
 
-/// What a loop leaves: screens that are being saved, recordings.
+/// What must be completed at the loop's end: screens that are being saved, recordings.
 pub struct Closing {
     saved_screens: SavedScreens,
     timeline: Timeline,
@@ -82,7 +82,7 @@ pub struct EventLoop {
     /// An input that was read ahead
     next_input: Option<Input>,
     saved_screens: SavedScreens,
-    lists_writer: ListsWriter,
+    choices_writer: ChoicesWriter,
 }
 
 /// What the loop waits for.
@@ -109,7 +109,7 @@ enum LoopControl {
 impl EventLoop {
     pub fn new(console: Console, state: State, timeline: Timeline, playlist: Option<Playlist>) -> EventLoop {
         EventLoop {
-            lists_writer: ListsWriter::new(&state),
+            choices_writer: ChoicesWriter::new(&state),
             state,
             timeline,
             console,
@@ -283,7 +283,7 @@ impl EventLoop {
                 );
                 return self.apply(event);
             }
-            Effect::SaveLists => self.lists_writer.save(&self.state),
+            Effect::SaveChoices => self.choices_writer.save(&self.state),
             Effect::SendSignal { process, signal } => {
                 return self.apply(Event::Notice(process_signal::send_and_report(process, signal)));
             }

@@ -40,7 +40,7 @@ const MAX_VALUE_BYTES: usize = 8192;
 /// How long the end of the program waits for the commands of the last findings.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the command is told of.
+/// What the command gets.
 pub struct FindingNotice {
     pub host: Arc<Host>,
     /// End of the interval that showed it

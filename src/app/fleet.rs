@@ -28,7 +28,7 @@ use crate::app::console::{self, Console};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::TerminationSignals;
 use crate::app::program::stdio;
-use crate::app::saved_lists;
+use crate::app::saved_choices;
 use crate::app::screen_setup::setup;
 use crate::app::terminal;
 use crate::cli::{self, Configuration};
@@ -135,7 +135,7 @@ fn screen(
     source: FleetSource,
 ) -> Result<Exit, Failure> {
     let setup = setup(&options.appearance, Source::Live, options.interval);
-    let (_, theme, notices) = settings.themes(options.appearance.theme.as_deref(), saved_lists::load().theme.as_deref())?;
+    let (_, theme, notices) = settings.themes(options.appearance.theme.as_deref(), saved_choices::load().theme.as_deref())?;
     let mut capabilities = setup.terminal;
     capabilities.theme = theme;
     let hosts = links.iter().map(|link| link.state()).collect();

@@ -1,4 +1,4 @@
-//! Processes each live sample: computes and evaluates its interval, and learns latencies from it.
+//! Evaluates each live sample: computes and evaluates its interval, and learns latencies from it.
 //!
 //! The baselines are saved to the baseline file every 5 minutes. Before each evaluation, baselines that other programs have
 //! saved are loaded.

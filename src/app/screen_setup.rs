@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 
 use crate::app::config::Settings;
 use crate::app::program::exit::Failure;
-use crate::app::{saved_lists, terminal};
+use crate::app::{saved_choices, terminal};
 use crate::cli;
 use crate::state::{Setup, Source, State, TerminalCapabilities};
 
@@ -16,7 +16,7 @@ pub fn with_theme(
     settings: &Settings,
     appearance: &cli::Appearance,
 ) -> Result<(State, Vec<String>), Failure> {
-    let saved = saved_lists::load();
+    let saved = saved_choices::load();
     let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref(), saved.theme.as_deref())?;
     state.options.themes = themes;
     saved.apply(&mut state);

@@ -1,4 +1,4 @@
-//! Translates --from, --to, --at and --span into a range of samples of a recording.
+//! Translates --from, --to, --at and --for into a range of samples of a recording.
 //!
 //! The range begins with the last sample taken at or before the start, so that its first interval contains the start; it ends with
 //! the last sample taken at or before the end. A mark stands for its time.
@@ -39,8 +39,8 @@ pub fn between(replayer: &Replayer, range: &TimeRange, file: &Path, zone: &TimeZ
     Ok(start..end)
 }
 
-/// The samples of --at and --span: `span` from that time on, or the last `span` of the recording without a time. `None` where
-/// the time cannot be found on the recording's days. `Some` may hold a single sample, which makes no interval.
+/// The samples of --at and --for: `span` from that time on, or the last `span` of the recording without a time. `None` where the
+/// time cannot be found on the recording's days. `Some` may hold a single sample, which makes no interval.
 pub fn at(replayer: &Replayer, at: Option<TimeSpec>, span: Option<Duration>, zone: &TimeZone) -> Option<Range<usize>> {
     let last = replayer.len().checked_sub(1)?;
     let realtime = |index: usize| replayer.timestamp(index).map(|at| at.realtime_ns);

@@ -52,7 +52,7 @@ use checkpoints::{CheckpointedEvaluation, IndexedSamples};
 use finding_starts::FindingStarts;
 use graph_intervals::{GraphIntervals, KnownIntervals};
 use live_input::LiveInput;
-use playback::Playback;
+use playback::PlaybackTimer;
 use recording_samples::RecordingSamples;
 use refinement::Refinement;
 use sample_source::{SampleSource, SourceEvent};
@@ -75,7 +75,7 @@ pub struct Timeline {
     /// Where the store is a ring
     live: Option<LiveInput>,
     /// Where the store is a file
-    playback: Option<Playback>,
+    playback: Option<PlaybackTimer>,
     analysis: Option<BackgroundAnalysis>,
     /// The second step of the last move in time
     refinement: Option<Refinement>,
@@ -179,7 +179,7 @@ impl Timeline {
             finding_starts: FindingStarts::default(),
             position: Position::At(1),
             live: None,
-            playback: Some(Playback::new(speed, interval)),
+            playback: Some(PlaybackTimer::new(speed, interval)),
             analysis: Some(analysis),
             refinement: None,
             known_intervals: KnownIntervals::new(MAX_INTERVALS),
@@ -303,7 +303,7 @@ impl Timeline {
             | Effect::CopyCommand
             | Effect::SaveScreen
             | Effect::ChooseColumns
-            | Effect::SaveLists
+            | Effect::SaveChoices
             | Effect::SendSignal { .. } => {}
         }
         Vec::new()

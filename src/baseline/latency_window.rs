@@ -253,8 +253,8 @@ impl LatencyWindow {
         self.window(disk)?.requests.window(operation, baseline)
     }
 
-    /// What the observation of this operation and size that a device makes now says of single requests; `None` if they are too few
-    /// yet.
+    /// Single-request quantiles of the observation of this operation and size that a device completes now; `None` if requests are
+    /// too few yet.
     pub(super) fn finished_quantiles(&self, disk: DiskId, operation: Operation, size: SizeClass) -> Option<Quantiles> {
         self.window(disk)?.requests.finished(operation, size)
     }

@@ -67,8 +67,7 @@ pub struct ComparedRequests {
 pub struct RequestWindow {
     pub quantiles: Quantiles,
     pub requests: u64,
-    /// Σ (latency − p99 of the baseline) of the requests above it, per second. Of requests that were not measured as much is assumed as of
-    /// those that were.
+    /// Σ (latency − p99 of the baseline) of the requests above it, per second. Unmeasured requests count alike.
     pub lost_seconds_per_second: f64,
 }
 
@@ -137,7 +136,7 @@ impl RequestLatencies {
         !self.learning.is_empty() || !self.finished.is_empty()
     }
 
-    /// What the second that ends now teaches of an operation.
+    /// The quantiles that a finished second gives for learning.
     pub(super) fn finished(&self, operation: Operation, size: SizeClass) -> Option<Quantiles> {
         self.finished.iter().find(|known| (known.0, known.1) == (operation, size)).map(|known| known.2)
     }

@@ -75,7 +75,7 @@ const SEVERITIES: [Severity; 3] = [Severity::Note, Severity::Warning, Severity::
 pub fn parse_setting(text: &str) -> Result<ThresholdSetting, String> {
     let (word, value) = text.split_once('=').ok_or("the form is KIND=VALUE, such as disk-latency=5")?;
     let word = word.trim();
-    let limit = match Kind::from_name(word) {
+    let threshold = match Kind::from_name(word) {
         Some(kind) => {
             Threshold::primary_for(kind).ok_or_else(|| format!("{word} has no threshold: every occurrence is a finding"))?
         }
@@ -86,11 +86,11 @@ pub fn parse_setting(text: &str) -> Result<ThresholdSetting, String> {
             format!("no such kind or threshold{}", if meant.is_empty() { places } else { &meant })
         })?,
     };
-    ThresholdSetting::new(limit, parse_limit(limit.unit, value)?)
+    ThresholdSetting::new(threshold, parse_threshold_value(threshold.unit, value)?)
 }
 
 /// Parses a value in the unit of the threshold; `30%`, `5s`, `3x`, `1M` where the unit allows it.
-pub fn parse_limit(unit: ThresholdUnit, text: &str) -> Result<f64, String> {
+pub fn parse_threshold_value(unit: ThresholdUnit, text: &str) -> Result<f64, String> {
     let text = text.trim();
     let plain = |text: &str| {
         let text = text.trim_end();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_the_units_of_their_limit() {
+    fn values_have_the_units_of_their_threshold() {
         let cases = [
             ("idle-but-blocked=30%", "blocked-ratio", 0.3),
             ("blocked-ratio=0.3", "blocked-ratio", 0.3),
@@ -167,7 +167,7 @@ mod tests {
         ];
         for (text, name, value) in cases {
             assert_eq!(
-                parse_setting(text).map(|setting| (setting.limit().name(), setting.value())),
+                parse_setting(text).map(|setting| (setting.threshold().name(), setting.value())),
                 Ok((name.to_owned(), value)),
                 "{text}"
             );

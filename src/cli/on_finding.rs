@@ -20,7 +20,7 @@ pub struct OnFinding {
 }
 
 impl OnFinding {
-    /// Whether findings are selected for nothing, unless they start captures.
+    /// Whether `--on` has no command (only captures may use it).
     pub fn is_without_effect(&self) -> bool {
         self.on_finding.is_none() && !self.on.is_empty()
     }

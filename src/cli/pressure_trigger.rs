@@ -31,7 +31,7 @@ const WINDOW_RANGE: std::ops::RangeInclusive<Duration> = Duration::from_millis(5
 const SYNTAX: &str = "the form is 'some io 150ms 1s': some or full, cpu, memory or io, time of stall, window";
 
 impl PressureTrigger {
-    /// Nothing runs because everything waits for memory: that is never normal, where tasks that wait for a disk or a CPU are.
+    /// Full memory stall: never normal, unlike waits for a disk or a CPU.
     pub const DEFAULT: PressureTrigger = PressureTrigger {
         resource: PressureResource::Memory,
         full: true,

@@ -23,7 +23,7 @@ pub enum EarlyExit {
 }
 
 impl EarlyExit {
-    /// The same where a list was probably typed with a blank after a comma.
+    /// Adds the hint that a list was probably typed with a blank after a comma.
     pub(super) fn with_list_hint(self) -> EarlyExit {
         match self {
             EarlyExit::UsageError(line) => {
@@ -34,7 +34,7 @@ impl EarlyExit {
         }
     }
 
-    /// The same for a command whose exit code a monitoring system reads.
+    /// With the exit code of a monitoring plugin.
     pub(super) fn of_plugin(self) -> EarlyExit {
         match self {
             EarlyExit::UsageError(line) => EarlyExit::PluginUsageError(line),

@@ -1,5 +1,5 @@
-//! `disk`: the columns of `iostat -x`, each latency beside its baseline, and the columns of pt-diskstats. `interval/disk` computes the
-//! values.
+//! `disk`: the columns of `iostat -x`, each latency beside its baseline, and the columns of pt-diskstats. The disk screen has
+//! `disk_operation`. `interval/disk` computes the values.
 
 use super::{Cell, Column, ColumnSet, FigureInput, Precision, TypedTable, Unit, disk_latency, unit_capacity};
 use crate::baseline::{self, LatencyStatus};
@@ -135,7 +135,7 @@ columns! {
 }
 
 columns! {
-    /// Those of pt-diskstats' that are not iostat's under another name have a name of their own in JSON.
+    /// pt-diskstats' columns; where iostat has the same one, with its key in JSON.
     PT_DISKSTATS: DiskSpan;
 
     PT_RD_S = Figure::new("rd_s", "reads_per_second", Unit::PerSecond, "r/s",

@@ -107,7 +107,7 @@ columns! {
         |_, interval| cpu_share(interval, |total| total.guest + total.guest_nice));
 }
 
-/// Only metrics have it, as the next one.
+/// Only in metrics, like the next one.
 pub static BUSIEST_CPU_RATIO: Figure =
     Figure::new("maxcpu", "busiest_cpu_ratio", Unit::Percent, "use of the busiest CPU", |_, interval| {
         interval.cpu.iter().flat_map(|cpu| &cpu.cpus).map(CpuUsage::busy).max_by(f64::total_cmp).into()

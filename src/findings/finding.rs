@@ -280,7 +280,7 @@ impl Finding {
         FindingKey { kind: self.kind, subject: self.subject.clone() }
     }
 
-    /// The sentence without the words of its kind at its beginning, which one rule's has: for text that has named the kind.
+    /// The sentence without the kind's name, with which one rule's begins: for text that has named the kind.
     pub fn sentence_without_kind(&self) -> &str {
         let words = format!("{}: ", self.kind.as_str().replace('-', " "));
         self.sentence.strip_prefix(&words).unwrap_or(&self.sentence)

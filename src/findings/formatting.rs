@@ -49,8 +49,8 @@ fn is_part_of_the_time(threads: f64) -> bool {
     threads < 0.95
 }
 
-/// A name as text; bytes that are not UTF-8 become U+FFFD. A blank after a character that ends a clause becomes a no-break space: a
-/// headline divides sentences into their clauses, and a name into none.
+/// A name as text; bytes that are not UTF-8 become U+FFFD. A blank after a character that ends a clause becomes a no-break space:
+/// so that a headline, split at clauses, does not split a name.
 pub fn lossy_name(name: &Name) -> String {
     let text = name.to_string_lossy();
     if !text.contains("; ") && !text.contains(". ") {

@@ -139,8 +139,7 @@ impl<'a> RemoteEndWait<'a> {
         self.rows.iter().all(has_socket)
     }
 
-    /// Of these local addresses of sockets the one that is for all addresses and has the port of all the connections: whether the
-    /// remote host is one of these addresses is not known.
+    /// The wildcard address among these whose port all connections have: whether the host is this one is not known.
     pub fn wildcard_among(&self, sockets: &[SocketAddr]) -> Option<SocketAddr> {
         let port = self.rows.first()?.remote_port.filter(|&port| self.rows.iter().all(|row| row.remote_port == Some(port)))?;
         sockets.iter().copied().find(|socket| socket.ip().is_unspecified() && socket.port() == port)

@@ -1,4 +1,4 @@
-//! What stops or saturates a server, and with it the queues and connections that it does not read. docs/metrics.md, "Causes and order".
+//! Findings that stop or saturate a server, as causes of those about its queues. docs/metrics.md, "Causes and order".
 
 use std::net::SocketAddr;
 

@@ -24,30 +24,30 @@ impl PartialEq for Threshold {
 /// A threshold with a valid value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThresholdSetting {
-    limit: &'static Threshold,
+    threshold: &'static Threshold,
     value: f64,
 }
 
 impl ThresholdSetting {
     /// Fails if the unit does not allow the value.
-    pub fn new(limit: &'static Threshold, value: f64) -> Result<ThresholdSetting, String> {
-        let (allowed, what) = limit.unit.allows(value);
-        if allowed { Ok(ThresholdSetting { limit, value }) } else { Err(format!("{} is {what}", limit.name())) }
+    pub fn new(threshold: &'static Threshold, value: f64) -> Result<ThresholdSetting, String> {
+        let (allowed, what) = threshold.unit.allows(value);
+        if allowed { Ok(ThresholdSetting { threshold, value }) } else { Err(format!("{} is {what}", threshold.name())) }
     }
 
     /// The threshold that is set.
-    pub fn limit(&self) -> &'static Threshold {
-        self.limit
+    pub fn threshold(&self) -> &'static Threshold {
+        self.threshold
     }
 
-    /// In the limit's unit.
+    /// In the threshold's unit.
     pub fn value(&self) -> f64 {
         self.value
     }
 
     /// Writes the value into `thresholds`.
     pub fn apply(&self, thresholds: &mut Thresholds) {
-        (self.limit.set)(thresholds, self.value);
+        (self.threshold.set)(thresholds, self.value);
     }
 }
 
@@ -74,12 +74,12 @@ impl Threshold {
     pub fn from_name(name: &str) -> Option<&'static Threshold> {
         // Its name before the first release.
         let name = if name == "box-idle-below-ratio" { "host-busy-below-ratio" } else { name };
-        THRESHOLDS.iter().find(|limit| limit.name() == name)
+        THRESHOLDS.iter().find(|threshold| threshold.name() == name)
     }
 
     /// The threshold that the findings of a kind state; `None` if any occurrence counts (an OOM kill).
     pub fn primary_for(kind: Kind) -> Option<&'static Threshold> {
-        THRESHOLDS.iter().find(|limit| limit.kinds.first() == Some(&kind))
+        THRESHOLDS.iter().find(|threshold| threshold.kinds.first() == Some(&kind))
     }
 
     /// Its name in the configuration file and on the command line.

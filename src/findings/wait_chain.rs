@@ -1,4 +1,4 @@
-//! Wait chains: from the waiting threads over the lock to the thread on storage (`holder`), its file, mount and device
+//! Wait chains: from the waiting threads via the lock to the thread on storage (`holder`), its file, mount and device
 //! (`bottleneck`). Each link says how it is known.
 
 pub mod bottleneck;

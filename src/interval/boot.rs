@@ -9,7 +9,7 @@ use super::{Interval, IntervalContext};
 use crate::sample::cpu::{Cpu, CpuTimes};
 use crate::sample::disk::{Disk, OpCounters};
 use crate::sample::memory::Memory;
-use crate::sample::network::{Direction, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp};
+use crate::sample::network::{DirectionCounters, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp};
 use crate::sample::pressure::{Pressure, Stall, StallLine};
 use crate::sample::task::Tasks;
 use crate::sample::{Absent, Host, Instant, Reading, Sample};
@@ -120,8 +120,8 @@ fn nic(now: &Nic) -> Nic {
     Nic {
         id: now.id.clone(),
         facts: Arc::clone(&now.facts),
-        rx: Direction::default(),
-        tx: Direction::default(),
+        rx: DirectionCounters::default(),
+        tx: DirectionCounters::default(),
         multicast: ZERO,
         collisions: ZERO,
         carrier_losses: ZERO,

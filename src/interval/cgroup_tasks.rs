@@ -54,7 +54,7 @@ pub fn cgroup_tasks(interval: &Interval) -> Vec<CgroupTasks<'_>> {
 
 /// The groups with active processes, without those that slept the whole time, most active first.
 pub fn active_cgroup_tasks(interval: &Interval) -> Vec<CgroupTasks<'_>> {
-    let places = interval.tasks.iter().flat_map(|tasks| &tasks.active_places);
+    let places = interval.tasks.iter().flat_map(|tasks| &tasks.active_indices);
     let active = places.zip(interval.active_processes());
     let mut list = group(interval, active.map(|(&place, (process, span))| (place, &**process, *span)));
     list.small_sort_by(|a, b| {

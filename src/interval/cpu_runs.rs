@@ -1,4 +1,4 @@
-//! On which CPUs a thread ran, and in which part of its run time.
+//! The share of a thread's run time on each CPU.
 
 use std::collections::BTreeMap;
 

@@ -19,7 +19,7 @@ pub struct ExitedSpan {
     /// The part of `cpus` of processes that neither sample contains. What processes of the older sample used between it and
     /// their exit is estimated and left out
     pub unseen_cpus: Option<f64>,
-    /// The parents that waited for the latter, with their CPU time in CPUs, most first
+    /// The parents that waited for the unseen ones, with their CPU time in CPUs, most first
     pub parents: Vec<(ProcessId, f64)>,
     /// Threads, leaders of new processes included, that only the newer sample contains
     pub new_threads: u32,

@@ -48,7 +48,7 @@ pub enum HolderActivity {
 
 impl HolderActivity {
     /// Of a thread in a wait, by that alone: one that waits for a request or an answer waits for an event.
-    pub fn of_wait(thread: &BlockedThread, call: Option<Syscall>) -> HolderActivity {
+    pub fn from_wait(thread: &BlockedThread, call: Option<Syscall>) -> HolderActivity {
         let is_in =
             |of_channel: fn(&[u8]) -> bool| thread.wait.wchan.as_ref().is_some_and(|wchan| of_channel(wchan.as_bytes()));
         match (thread.wait.state, thread.class) {

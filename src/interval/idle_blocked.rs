@@ -79,7 +79,7 @@ pub struct CrossChecks {
 
 impl CrossChecks {
     /// What does not come from sub-samples, and so belongs to the whole of an interval.
-    pub(super) fn of_counters(cpu: Option<&CpuSpan>, pressure: &PressureSpan, tasks: Option<&TaskSpan>) -> CrossChecks {
+    pub(super) fn from_counters(cpu: Option<&CpuSpan>, pressure: &PressureSpan, tasks: Option<&TaskSpan>) -> CrossChecks {
         CrossChecks {
             iowait: cpu.map(|cpu| cpu.total.iowait),
             psi_io_some: pressure.io_some.map(|share| share.0),
@@ -188,7 +188,7 @@ impl IdleBlocked {
         let waiters = |group: &BlockedGroup| group.blocked_threads() + group.connections_behind();
         found.small_sort_by(|a, b| waiters(b).total_cmp(&waiters(a)));
         result.groups = found;
-        result.cross_checks = CrossChecks { d_threads, in_flight, ..CrossChecks::of_counters(cpu, pressure, tasks) };
+        result.cross_checks = CrossChecks { d_threads, in_flight, ..CrossChecks::from_counters(cpu, pressure, tasks) };
         Some(result)
     }
 

@@ -32,7 +32,7 @@ impl<B: HistogramBucket> Histogram<B> {
         histogram
     }
 
-    /// Several together.
+    /// The sum of several.
     pub fn sum<'a>(all: impl Iterator<Item = &'a Histogram<B>>) -> Histogram<B>
     where
         B: 'a,

@@ -107,7 +107,7 @@ struct Awaited {
 impl Awaited {
     /// What the owner of a lock does; where that leads is decided by `LockGraph::chain_end`.
     fn owner_activity(&self, owner: &BlockedThread, call: Option<Syscall>) -> HolderActivity {
-        let activity = HolderActivity::of_wait(owner, call);
+        let activity = HolderActivity::from_wait(owner, call);
         if activity != HolderActivity::Event || !may_await_answer(owner) {
             return activity;
         }
@@ -132,7 +132,7 @@ const MIN_CHECKS: u32 = 4;
 /// Share of the checks that must have confirmed it.
 const MIN_CONFIRMED: f64 = 0.9;
 
-/// Whether the lock names its owner, or checks of those that were taken for it have confirmed them.
+/// Whether the lock names its owner, or checks confirmed those that were taken for it.
 pub fn is_believed(field: OwnerField) -> bool {
     let OwnerField::Waker(WakerChecks { made, confirmed }) = field else { return true };
     made >= MIN_CHECKS && reaches_threshold(f64::from(confirmed) / f64::from(made), MIN_CONFIRMED)
@@ -188,8 +188,7 @@ pub enum ChainEnd<'a> {
     Holder(Vec<ChainedThread<'a>>),
     /// To a thread of a cycle
     Cycle(CycleKind),
-    /// To a lock whose holder is not known, over too many threads, or back to a thread of the chain, which then took its locks one after
-    /// the other
+    /// To a lock without a known holder, to no end (too many threads), or in a loop of locks held at different times
     Unknown,
 }
 

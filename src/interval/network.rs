@@ -15,7 +15,7 @@ pub use qdisc::QdiscSpan;
 use super::read_seconds;
 use crate::ids::NicId;
 use crate::sample::network::namespaces::NetworkNamespace;
-use crate::sample::network::{Direction, Duplex, Nic, Protocols, Tcp, TcpExt, Udp, Udp6};
+use crate::sample::network::{DirectionCounters, Duplex, Nic, Protocols, Tcp, TcpExt, Udp, Udp6};
 use crate::sample::{Reading, Sample};
 use crate::units::{Counter, PerSecond, Ratio, delta};
 
@@ -121,7 +121,7 @@ pub struct DirectionSpan {
 }
 
 impl DirectionSpan {
-    fn between(older: &Direction, newer: &Direction, seconds: f64) -> Option<DirectionSpan> {
+    fn between(older: &DirectionCounters, newer: &DirectionCounters, seconds: f64) -> Option<DirectionSpan> {
         let bytes = newer.bytes.since(older.bytes)? as f64 / seconds;
         let packets = newer.packets.since(older.packets)? as f64 / seconds;
         Some(DirectionSpan {

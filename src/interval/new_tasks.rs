@@ -25,10 +25,17 @@ impl IntervalStart {
     }
 }
 
-/// The process with all counters 0.
+/// The process with all counters and gauges 0. Each field is named, so that the compiler asks what a new one is.
 pub fn zeroed_process(new: &Process) -> Process {
     const NOTHING: Counter = Counter(0);
     Process {
+        pid: new.pid,
+        start_ticks: new.start_ticks,
+        ppid: new.ppid,
+        uid: new.uid,
+        comm: new.comm.clone(),
+        kernel_thread: new.kernel_thread,
+        facts: Arc::clone(&new.facts),
         user_ticks: NOTHING,
         system_ticks: NOTHING,
         guest_ticks: NOTHING,
@@ -41,21 +48,29 @@ pub fn zeroed_process(new: &Process) -> Process {
         shared_pages: new.shared_pages.map(|_| 0),
         io: Ok(TaskIo::default()),
         threads: Arc::default(),
-        ..new.clone()
     }
 }
 
-/// The thread with all counters 0.
+/// The thread with all counters 0. Each field is named, so that the compiler asks what a new one is.
 pub fn zeroed_thread(new: &Thread) -> Thread {
     const NOTHING: Counter = Counter(0);
     Thread {
+        tid: new.tid,
+        start_ticks: new.start_ticks,
+        comm: new.comm.clone(),
+        state: new.state,
+        processor: new.processor,
         user_ticks: NOTHING,
         system_ticks: NOTHING,
-        guest_ticks: NOTHING,
         minor_faults: NOTHING,
         major_faults: NOTHING,
         block_io_delay_ticks: NOTHING,
+        guest_ticks: NOTHING,
+        background: new.background,
         schedstat: new.schedstat.map(|_| Schedstat::default()),
-        ..new.clone()
+        last_timeslice_ns: new.last_timeslice_ns,
+        wait: new.wait.clone(),
+        cpus_allowed_list: new.cpus_allowed_list.clone(),
+        scheduling: new.scheduling,
     }
 }

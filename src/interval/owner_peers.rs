@@ -1,5 +1,5 @@
-//! Hosts and processes for which owners of locks wait in sockets and pipes, and what processes of this host do. Not those that wait for
-//! work: the owner then waits for work, too. docs/metrics.md, "Lock holders".
+//! Finds the hosts and processes that owners of locks wait for in sockets and pipes, and what the processes do. One that waits
+//! for work does not count: the owner then waits for work, too. docs/metrics.md, "Lock holders".
 
 use std::net::SocketAddr;
 
@@ -33,7 +33,7 @@ const MIN_PEER_SHARE: f64 = 0.5;
 /// A process that passes a request on does so within this time, by clocks that are read one after the other.
 const MAX_PASS_ON_MS: u64 = 1000;
 
-/// By the owner that waits for them, or by the thread that stands for a group.
+/// By the waiting owner, or selected thread of a group.
 pub fn owner_peers(host: &Host, newer: &Sample) -> FxHashMap<TaskId, Peer> {
     let waits = &newer.waits;
     let mut peers = FxHashMap::default();
@@ -47,8 +47,8 @@ pub fn owner_peers(host: &Host, newer: &Sample) -> FxHashMap<TaskId, Peer> {
     peers
 }
 
-/// The thread of a process of this host that is busy or blocked, and what it does; `None` if the process waits for work. A request that
-/// it sent counts if it was sent after the one for which others have waited for `waited_ms`: others are none of theirs.
+/// The thread of a process of this host that is busy or blocked, and what it does; `None` if the process waits for work. A
+/// request that it sent counts if it was sent after the one for which others have waited for `waited_ms`.
 pub fn server_activity(
     host: &Host,
     newer: &Sample,
@@ -147,7 +147,7 @@ fn busy_thread(
 fn classified(machine: &[u8], wait: &BlockedWait, asked: &FxHashMap<TaskId, SocketAddr>) -> (BlockedThread, HolderActivity) {
     let thread = BlockedThread::new(machine, wait);
     let call = wait.syscall.and_then(|call| Syscall::from_number(machine, call));
-    let activity = match (HolderActivity::of_wait(&thread, call), asked.get(&wait.task)) {
+    let activity = match (HolderActivity::from_wait(&thread, call), asked.get(&wait.task)) {
         (HolderActivity::Event, Some(remote)) if may_await_answer(&thread) => HolderActivity::RemoteHost(*remote),
         (activity, _) => activity,
     };

@@ -94,8 +94,8 @@ fn time_asleep(task: TaskId, waits: &Waits, counts: &WaitCounts, tasks: Option<&
     (asleep_count, asleep.clamp(0.0, 1.0))
 }
 
-/// The processes that wait, over any number of pipes, for room in a pipe which this stopped process reads, those at its own pipes first. Not
-/// those of which another process, one that may read, has the read end of the pipe, too.
+/// The processes that wait, over any number of pipes, for room in a pipe which this stopped process reads, nearest first; without
+/// pipes that another process, which may read, has open for reading, too.
 pub fn writers_behind(tasks: &Tasks, links: &[PipeLink], reader: u32) -> Vec<u32> {
     let full = || links.iter().filter(|link| link.is_full);
     let waits = |pid: u32| full().any(|link| link.writer == pid);

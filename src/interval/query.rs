@@ -28,7 +28,7 @@ pub struct QueryInterval {
     pub lost: u64,
 }
 
-/// Some of the queries.
+/// Latencies of a part of the queries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QuerySpan {
     pub latencies: QueryHistogram,

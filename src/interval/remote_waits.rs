@@ -45,8 +45,8 @@ pub fn remote_queues(waits: &Waits, counts: &WaitCounts) -> Vec<RemoteQueue> {
     list
 }
 
-/// A client that asks again as soon as it is answered does both in one tick; one that was answered within a tick and asks no more is
-/// not active, and so was not read.
+/// Whether the thread waits, as a client, for an answer: it received nothing since it last sent. The same tick counts as waiting:
+/// a client may ask again at once; one that was answered within a tick and asks no more is not active, and so was not read.
 pub fn awaits_answer(waiter: &SocketWaiter) -> bool {
     !waiter.local_port_listens && waiter.last_data_sent_ms <= waiter.last_data_received_ms
 }

@@ -49,7 +49,7 @@ pub struct ShortLivedGroup {
 
 /// Ticks that no task accounts for are attributed to short-lived tasks only above this rate of tasks that no scan found.
 const MIN_UNSEEN_PER_SECOND: f64 = 5.0;
-/// CPUs that ended tasks used from which the CPU screen says it.
+/// CPUs used by exited tasks from which the CPU screen shows them.
 pub const MIN_SHOWN_CPUS: f64 = 0.05;
 /// Groups that are kept if only the parents are known.
 const MAX_PARENTS: usize = 16;

@@ -51,7 +51,7 @@ pub enum Halt {
 
 impl Halt {
     /// Of a process; `None` if one of its threads may run.
-    pub fn of_process(process: &Process) -> Option<Halt> {
+    pub fn from_process(process: &Process) -> Option<Halt> {
         if process.threads.is_empty() || !process.threads.iter().all(Thread::is_stopped) {
             return None;
         }
@@ -64,7 +64,7 @@ impl Halt {
     }
 
     /// Of a thread that is stopped, traced or frozen, by the state in its stat file: a frozen one is in S or D.
-    pub fn of_state(state: TaskState) -> Halt {
+    pub fn from_state(state: TaskState) -> Halt {
         match state {
             TaskState::Traced => Halt::Debugger,
             TaskState::Stopped => Halt::Signal,
@@ -96,7 +96,7 @@ pub fn stuck_servers(newer: &Sample, counts: &WaitCounts) -> Vec<StuckServers> {
     for ((id, pid), sockets) in processes {
         let Some(process) = tasks.process(pid) else { continue };
         let mut pipe_writers = Vec::new();
-        let (cause, connections) = match (Halt::of_process(process), sockets.first()) {
+        let (cause, connections) = match (Halt::from_process(process), sockets.first()) {
             (Some(halt), _) => {
                 pipe_writers = writers_behind(tasks, &waits.pipe_links, pid);
                 let connections = halted_connections(tasks, process, &sockets);
@@ -159,7 +159,7 @@ fn halted_connections(tasks: &Tasks, halted: &Process, sockets: &[&ServerSocket]
 
 fn may_share_listener(halted: &Process, other: &Arc<Process>) -> bool {
     let is_related = other.ppid == halted.pid || other.pid == halted.ppid || (other.ppid == halted.ppid && other.ppid > 2);
-    is_related && other.pid != halted.pid && other.comm == halted.comm && Halt::of_process(other).is_none()
+    is_related && other.pid != halted.pid && other.comm == halted.comm && Halt::from_process(other).is_none()
 }
 
 /// Seconds since one of its threads ran.

@@ -34,8 +34,8 @@ pub struct TaskSpan {
     /// Processes that ran, have a thread that is not asleep, or one that was seen in a lock wait; sorted by pid. Others slept the whole time; `process` and
     /// `processes_with_spans` return a span for them, too.
     pub active_processes: Vec<ProcessSpan>,
-    /// Their places among the processes of the newer sample
-    pub(super) active_places: Vec<usize>,
+    /// Their indices among the processes of the newer sample
+    pub(super) active_indices: Vec<usize>,
     /// Threads that ran, waited for a CPU, or are not asleep, sorted by identity. Other threads slept the whole time.
     pub threads: Vec<ThreadSpan>,
     pub counts: TaskCounts,
@@ -218,7 +218,7 @@ impl TaskSpan {
                 span.new_processes += 1;
             }
             builder.add_process(old, new, &mut span);
-            span.active_places.resize(span.active_processes.len(), place);
+            span.active_indices.resize(span.active_processes.len(), place);
         });
         builder.add_asleep_in_locks(was, now, &mut span);
         // The others slept, which is known of them.
@@ -280,11 +280,11 @@ impl TaskSpanBuilder<'_> {
             let Some(new) = now.processes.get(place) else { continue };
             let old = was.process(pid).filter(|old| old.start_ticks == new.start_ticks);
             self.add_process(old, new, span);
-            span.active_places.resize(span.active_processes.len(), place);
+            span.active_indices.resize(span.active_processes.len(), place);
         }
         if span.active_processes.len() > active {
             span.active_processes.sort_unstable_by_key(|row| row.id.pid);
-            span.active_places.sort_unstable();
+            span.active_indices.sort_unstable();
         }
     }
 

@@ -20,7 +20,7 @@ use crate::ids::{CpuId, GroupId, ProcessId, TaskId};
 use crate::sample::cpu::{Cpu, CpuTimes};
 use crate::sample::disk::{Disk, DiskFacts, OpCounters};
 use crate::sample::host::Host;
-use crate::sample::network::{Direction, Duplex, Nic, NicFacts};
+use crate::sample::network::{DirectionCounters, Duplex, Nic, NicFacts};
 use crate::sample::task::{Process, ReadTime, Schedstat, TaskState, Tasks, Thread};
 use crate::sample::waits::{SubSample, WaitClass, Waits};
 use crate::sample::{Absent, Sample};

@@ -1,5 +1,5 @@
-//! Reads the frequency of the CPUs, of some CPUs in each sample, since each has a file of its own. Where there is no cpufreq, as in
-//! most virtual machines, /proc/cpuinfo has the frequency that the hypervisor tells.
+//! Reads the frequency of the CPUs, of some CPUs in each sample, since each has a file of its own. Where there is no cpufreq, as
+//! in most virtual machines, /proc/cpuinfo has the frequency that the hypervisor reports.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -53,7 +53,7 @@ pub struct Section<'a> {
     pub is_too_large: bool,
 }
 
-/// A table of symbols. The file may have one of all, and has one of those that it exports.
+/// A table of symbols: all of them, which a file may lack (stripped), or the exported ones.
 #[derive(Clone, Copy, Debug)]
 pub enum SymbolTable {
     All,
@@ -67,7 +67,7 @@ pub struct FunctionSymbol<'a> {
     /// Chosen when the program starts (STT_GNU_IFUNC)
     pub is_indirect: bool,
     pub name: &'a [u8],
-    /// The name has its end, and is not longer than what was asked for: nothing is cut.
+    /// The name is complete, not cut.
     pub is_name_whole: bool,
 }
 

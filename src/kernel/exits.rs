@@ -1,7 +1,7 @@
 //! Reads the exits of processes and threads that no scan has read, from the exit messages of taskstats, and sums them by owner
 //! and name. The number of exits kept between two samples and the number of rows are bounded; what exceeds them is counted.
 //!
-//! Without exits a fetch is one system call. Nothing waits: messages that are not fetched in time are lost, and are counted.
+//! Without exits a fetch is one system call. No call blocks: messages that are not fetched in time are lost, and are counted.
 
 #[cfg(test)]
 mod tests;

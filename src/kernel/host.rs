@@ -106,7 +106,7 @@ fn hides_processes(mount: &Mount) -> bool {
     is_proc && mount.option(b"hidepid").is_some_and(|value| !matches!(value, b"0" | b"off"))
 }
 
-/// `utsname.machine`; `None` if the root is captured files of a kernel that does not tell.
+/// `utsname.machine`; `None` if the root is captured files of a kernel that does not report it.
 pub fn machine_architecture(root: &Root) -> Option<Name> {
     if root.is_host() {
         return nix::sys::utsname::uname().ok().and_then(|names| names.machine().to_str().map(Name::from));

@@ -12,7 +12,7 @@ use self::cgroup_tasks::CgroupTaskReader;
 use self::host::HostLimitReader;
 use self::local_ports::LocalPortReader;
 use self::open_files::OpenFileReader;
-use self::reading::{Extent, used_share};
+use self::reading::{ReadScope, used_share};
 use super::root::Root;
 use super::task::files::TaskFiles;
 use crate::sample::Absent;
@@ -37,18 +37,18 @@ pub struct LimitReader {
 impl LimitReader {
     /// The limits of which at least four fifths are used, as last read.
     pub fn sample(&mut self, root: &Root, files: &TaskFiles, known: KnownReadings<'_>) -> Limits {
-        let extent = if known.now_ns >= self.next_full_ns { Extent::All } else { Extent::Near };
+        let scope = if known.now_ns >= self.next_full_ns { ReadScope::All } else { ReadScope::Near };
         // Cgroups of processes are read in the first scans.
         let is_complete = known.tasks.processes.iter().all(|process| process.facts.cgroup != Err(Absent::NotRead));
-        if extent == Extent::All && is_complete {
+        if scope == ReadScope::All && is_complete {
             self.next_full_ns = known.now_ns.saturating_add(FULL_INTERVAL_NS);
         }
         let mut rows = Vec::new();
-        self.host.sample(root, extent, known, &mut rows);
-        self.cgroup_tasks.sample(root, extent, known, &mut rows);
+        self.host.sample(root, scope, known, &mut rows);
+        self.cgroup_tasks.sample(root, scope, known, &mut rows);
         if root.is_host() {
-            self.open_files.sample(root, files, extent, known, &mut rows);
-            self.local_ports.sample(root, extent, known.now_ns, &mut rows);
+            self.open_files.sample(root, files, scope, known, &mut rows);
+            self.local_ports.sample(root, scope, known.now_ns, &mut rows);
         }
         rows.small_sort_by(|a, b| used_share(b).total_cmp(&used_share(a)));
         rows.truncate(MAX_LIMITS);

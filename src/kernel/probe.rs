@@ -2,7 +2,7 @@
 //!
 //! - here: the task iterator, which reads which threads wait for locks inside the kernel, and which thread holds each lock
 //!   (`waits/kernel_lock_owners.rs` uses it)
-//! - `lock_fields`: by which fields the running kernel says so
+//! - `lock_fields`: which of the fields for this the kernel has
 //! - `block`, `file_systems`, `run_queue`, `query`: histograms of block requests, of calls on files, of waits for a CPU, of queries
 //! - `wakes`, `lock_wakers`: which thread wakes which, and which thread was woken last at a mutex
 //!
@@ -42,7 +42,7 @@ use loader_process::{LoaderProcess, ProbeProgram};
 use lock_fields::LockFields;
 use probe_error::ProbeError;
 
-/// Why programs that need the kernel's types cannot be loaded here, before it is tried: the reason, and in words.
+/// Why programs that need BTF cannot be loaded here, without trying: the reason, and words for it.
 pub fn load_obstacle(root: &Root) -> Option<(Absent, &'static str)> {
     if !root.exists("sys/kernel/btf/vmlinux") {
         return Some((Absent::NoSuchFile, "the kernel does not describe its types (/sys/kernel/btf/vmlinux)"));
@@ -58,7 +58,7 @@ pub fn permission_obstacle() -> Option<&'static str> {
     (!is_permitted).then_some("no permission")
 }
 
-/// One more than the highest number of a CPU. Of an unknown number of CPUs, several may share a shard: then it is the largest.
+/// Highest CPU number + 1; u32::MAX if unknown: several CPUs may then share a shard.
 pub fn possible_cpus(root: &Root) -> u32 {
     let possible = root.read_once("sys/devices/system/cpu/possible").unwrap_or_default();
     let last = possible.rsplit(|&byte| matches!(byte, b'-' | b',')).next().unwrap_or_default();
@@ -108,7 +108,7 @@ pub enum LockKind {
 }
 
 impl TaskIterator {
-    /// Loads and attaches it, and waits for that. `program` is this one.
+    /// Loads and attaches it, and waits for that. `program`: the path of stalltop, run again as the loader.
     pub fn load(program: &Path) -> Result<TaskIterator, ProbeError> {
         TaskIterator::attach(LoaderProcess::load(program, ProbeProgram::TaskIterator)?.descriptors)
     }

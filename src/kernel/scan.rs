@@ -161,19 +161,19 @@ impl TaskScanner {
         }
     }
 
-    /// The processes that sub-samples read, as they were last read; to be annotated.
+    /// The processes that sub-samples read, as they were last read; mutable.
     pub fn sub_sampled_mut(&mut self) -> impl Iterator<Item = &mut KnownProcess> {
         let now_ns = self.context.now_ns;
         select_mut(&mut self.processes, &self.watched).filter(move |known| known.is_sub_sampled(now_ns))
     }
 
-    /// The same, to be looked at.
+    /// The same, read-only.
     pub fn sub_sampled(&self) -> impl Iterator<Item = &KnownProcess> {
         let now_ns = self.context.now_ns;
         self.watched.iter().filter_map(|&index| self.processes.get(index)).filter(move |known| known.is_sub_sampled(now_ns))
     }
 
-    /// Whether a thread was last seen waiting, as it may be, for a device.
+    /// Whether a thread was last seen in a wait that may be for a device.
     pub fn has_blocked_threads(&self) -> bool {
         self.sub_sampled().any(KnownProcess::has_blocked_thread)
     }

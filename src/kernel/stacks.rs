@@ -25,7 +25,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// With more texts all are forgotten: only sharing is lost.
 const MAX_TEXTS: usize = 1024;
 
-/// Stuck threads of a sample, beside holders of locks, among which those are chosen whose stacks are read.
+/// Candidates for stacks in a sample, beside holders of locks.
 pub const MAX_STUCK_THREADS: usize = 1024;
 
 /// The name of the thread that reads user stacks. It catches its panics.

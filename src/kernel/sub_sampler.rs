@@ -59,7 +59,7 @@ impl SubSampler {
         self.budget = CpuBudget::new(share);
     }
 
-    /// Whether the budget allows a sub-sample now. `take` checks this, too.
+    /// Whether the budget allows a sub-sample now. `sub_sample` checks this, too.
     pub fn is_allowed(&self) -> bool {
         self.budget.allows(clock_ns(ClockId::CLOCK_MONOTONIC))
     }

@@ -156,7 +156,8 @@ impl SharedWords {
         SharedWords::map_part(map, 0..count)
     }
 
-    /// mmap(2) of the pages with these words, which keep their places: all pages of a mapping of a map are resident.
+    /// mmap(2) of only the pages with these words, since all pages of a mapping of a map are resident; indices stay those of the
+    /// map.
     pub fn map_part(map: BorrowedFd, places: Range<usize>) -> nix::Result<SharedWords> {
         let page_bytes = sysconf(SysconfVar::PAGE_SIZE)?.and_then(|bytes| usize::try_from(bytes).ok()).ok_or(Errno::EINVAL)?;
         let first = places.start - places.start % (page_bytes / size_of::<u64>());

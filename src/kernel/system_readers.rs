@@ -23,7 +23,7 @@ pub struct SystemReaders {
 }
 
 impl SystemReaders {
-    /// A sample of the time at which this begins, without what the scan of the tasks gives.
+    /// Reads all but what needs the task scan; the sample's time is that of the start.
     pub fn sample(&mut self, root: &Root, clock: &SampleClock) -> Sample {
         let mut sample = Sample::empty(clock.now());
         sample.cpu = self.cpu.sample(root);

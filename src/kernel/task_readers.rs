@@ -1,5 +1,5 @@
-//! What is read of tasks after the scan, from other files and from netlink, most of it in turns: names of users, context switches,
-//! limits, names of containers, ends of tasks, delays.
+//! What is read of tasks after the scan, from other files and from netlink, most of it in turns: names of users, context
+//! switches, limits, names of containers, exits, delays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl TaskReaders {
         }
     }
 
-    /// The rest. `tasks` become those of the sample.
+    /// Reads the rest, and moves `tasks` into the sample.
     pub fn sample(
         &mut self,
         root: &Root,

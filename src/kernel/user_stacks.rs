@@ -4,6 +4,7 @@
 //! stack, unwinds it by the tables of the program's files and names its functions. Only that thread touches files and memory of
 //! other processes: they may be on a file system that does not answer. While no thread is stuck there is no such thread.
 
+mod access_target;
 mod code_files;
 mod elf_file;
 mod frame_pointer;
@@ -15,7 +16,6 @@ mod process_memory;
 mod process_space;
 mod reader_thread;
 mod table_loader;
-mod touched_place;
 mod unwind;
 
 use std::time::{Duration, Instant};

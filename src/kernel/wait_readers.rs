@@ -9,7 +9,7 @@ use super::system_readers::SystemReaders;
 use super::user_stacks::UserStackReader;
 use super::waits::owner_namespaces::OwnerNamespaces;
 use super::waits::owner_peers::OwnerPeerReader;
-use super::waits::pipe_writers::PipeWriterReader;
+use super::waits::sleeping_pipe_readers::SleepingPipeReaders;
 use super::waits::{IntervalWaits, blocked, remote_waits};
 use crate::ids::CgroupId;
 use crate::sample::Sample;
@@ -22,7 +22,7 @@ pub struct WaitReaders {
     user_stacks: UserStackReader,
     unix_senders: UnixSenderReader,
     owner_peers: OwnerPeerReader,
-    pipe_writers: PipeWriterReader,
+    sleeping_pipe_readers: SleepingPipeReaders,
 }
 
 /// The waits of an interval.
@@ -39,7 +39,7 @@ impl WaitReaders {
             user_stacks: UserStackReader::new(root),
             unix_senders: UnixSenderReader::default(),
             owner_peers: OwnerPeerReader::default(),
-            pipe_writers: PipeWriterReader::default(),
+            sleeping_pipe_readers: SleepingPipeReaders::default(),
         }
     }
 
@@ -57,7 +57,13 @@ impl WaitReaders {
         let throttled: Vec<&CgroupId> = system.cgroup.throttled().collect();
         let known = blocked::SampleReadings { disks, tasks: sample.tasks.as_ref().ok(), throttled: &throttled };
         sample.waits = blocked::resolve_files(seen.interval, root, scanner.files(), machine, known);
-        self.pipe_writers.read(&mut sample.waits, sample.tasks.as_ref().ok(), (root, machine), scanner.files(), now_ns);
+        self.sleeping_pipe_readers.read(
+            &mut sample.waits,
+            sample.tasks.as_ref().ok(),
+            (root, machine),
+            scanner.files(),
+            now_ns,
+        );
         let namespaces = system.network.known_namespaces();
         let mut namespaces = OwnerNamespaces::new(scanner.network_namespaces(), namespaces);
         remote_waits::read_other_namespaces(&mut sample.waits, &mut namespaces, root, scanner.files(), machine);

@@ -23,11 +23,11 @@ mod observed;
 pub mod owner_namespaces;
 pub mod owner_peers;
 mod peer_waits;
-pub mod pipe_writers;
 mod pipelines;
 mod reading_turns;
 pub mod remote_waits;
 mod server_sockets;
+pub mod sleeping_pipe_readers;
 pub mod tcp_files;
 mod tracers;
 pub mod unix_sockets;
@@ -58,7 +58,7 @@ use crate::sample::waits::syscall::is_shared_operation;
 use crate::sample::waits::{BlockedWait, SubSample, ThreadWait, WaitClass, WaitEvent, Waits, class};
 use crate::units::Counter;
 
-/// The sub-samples since the last sample.
+/// Counts the sub-samples since the last sample.
 #[derive(Debug, Default)]
 pub struct WaitCounter {
     waits: Waits,
@@ -105,19 +105,19 @@ pub struct SubSampleReadings {
 }
 
 impl WaitCounter {
-    /// Reads the owners of locks inside the kernel from now on, where the kernel lets this program load an eBPF program. `program`
-    /// is this one.
+    /// Reads the owners of locks inside the kernel from now on, where the kernel lets this program load an eBPF program.
+    /// `program`: the path of stalltop, run again as the loader.
     pub fn enable_kernel_lock_owners(&mut self, program: PathBuf) {
         self.kernel_lock_owners = KernelLockOwners::new(program);
     }
 
     /// Finds the holders of mutexes that name no owner from now on, where the kernel lets this program load an eBPF program.
-    /// `program` is this one.
+    /// `program`: the path of stalltop, run again as the loader.
     pub fn enable_lock_wakers(&mut self, program: PathBuf, machine: Name, max_cpu_share: Option<f64>) {
         self.lock_wakers = LockWakers::new(program, machine, max_cpu_share);
     }
 
-    /// Limits the cost of that, by the context switches of the machine since boot; once a sample.
+    /// Limits the cost of the lock-waker program, by the context switches of the machine since boot; once a sample.
     pub fn limit_lock_wakers(&mut self, switches: Option<Counter>, now_ns: u64) {
         self.lock_wakers.limit_cost(switches, now_ns);
     }

@@ -1,7 +1,7 @@
 //! A trace of some processes by the programs of `probe/wakes`: for how long these are attached, and when it ends.
 
-mod open_intervals;
 mod processes;
+mod uncounted_times;
 
 use std::io;
 use std::path::Path;
@@ -11,9 +11,9 @@ use nix::errno::Errno;
 use nix::time::ClockId;
 use thiserror::Error;
 
-use self::open_intervals::OpenIntervals;
 use self::processes::TracedProcesses;
 pub use self::processes::{MAX_PROCESSES, MIN_FUTEX_WAITERS, WaitingProcesses, waiting_processes};
+use self::uncounted_times::UncountedTimes;
 use super::fields::{lines, parse_u64};
 use super::probe::loader_process::TaskAccess;
 use super::probe::permission_obstacle;
@@ -65,7 +65,7 @@ pub struct WakeTrace {
     probe: WakesProbe,
     machine: Name,
     processes: TracedProcesses,
-    open: OpenIntervals,
+    uncounted: UncountedTimes,
     /// CLOCK_REALTIME and CLOCK_MONOTONIC of the beginning
     began_ns: (u64, u64),
     /// Of one CPU that the programs may take; `None`: any
@@ -87,7 +87,8 @@ pub fn trace_obstacle(root: &Root) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Loads the programs, attaches and detaches them: for `doctor`; how they read what the kernel has of a task. `program` is this one.
+/// Loads the programs, attaches and detaches them: for `doctor`; how they read what the kernel has of a task. `program`: the path
+/// of stalltop, run again as the loader.
 pub fn try_to_attach(root: &Root, program: &Path) -> Result<TaskAccess, TraceError> {
     trace_obstacle(root)?;
     let mut probe = WakesProbe::load(program).map_err(TraceError::Probe)?;
@@ -100,8 +101,8 @@ fn refused(why: io::Error) -> TraceError {
 }
 
 impl WakeTrace {
-    /// Loads the programs. `program` is this one. With a share, they are attached for so much of the time that they take at most
-    /// that much of one CPU.
+    /// Loads the programs. `program`: the path of stalltop, run again as the loader. With a share, they are attached for so much
+    /// of the time that they take at most that much of one CPU.
     pub fn new(
         root: &Root,
         program: &Path,
@@ -125,14 +126,14 @@ impl WakeTrace {
     ) -> Result<WakeTrace, TraceError> {
         let mut files = TaskFiles::open(root).map_err(TraceError::NoProc)?;
         probe.watch(&processes.running());
-        let open = OpenIntervals::with_names(&mut files, &processes.running());
+        let uncounted = UncountedTimes::with_names(&mut files, &processes.running());
         Ok(WakeTrace {
             root: root.clone(),
             files,
             probe,
             machine: machine.clone(),
             processes,
-            open,
+            uncounted,
             began_ns: (super::clock::clock_ns(ClockId::CLOCK_REALTIME), monotonic_ns()?),
             max_cpu_share,
         })
@@ -146,7 +147,7 @@ impl WakeTrace {
             let pause = self.count_while_cheap(end, &mut wait);
             self.probe.detach().map_err(refused)?;
             let cpu_ns = super::clock::clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
-            self.open.add(&mut self.files, &self.machine, &self.processes.running(), &self.probe);
+            self.uncounted.add(&mut self.files, &self.machine, &self.processes.running(), &self.probe);
             let cpu_ns = super::clock::clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(cpu_ns);
             let Some(pause_ns) = pause? else { return Ok(()) };
             if self.pause(pause_ns.saturating_add(self.time_for(cpu_ns)), end, &mut wait)? {
@@ -225,7 +226,7 @@ impl WakeTrace {
             processes: self.processes.into_sample(),
             ..self.probe.read()
         };
-        self.open.into_sample(&mut wakes);
+        self.uncounted.into_sample(&mut wakes);
         Ok(wakes)
     }
 }

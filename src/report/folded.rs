@@ -16,8 +16,8 @@ const OTHERS: &str = "other stacks";
 /// Behind a function of the kernel, as stackcollapse-perf.pl --kernel writes it and flamegraph.pl colours it
 const KERNEL_FUNCTION: &str = "_[k]";
 
-/// The stacks of stuck threads, by the time for which they stand. A thread that has a stack at a sample counts with the time
-/// since the sample before it.
+/// The stacks of stuck threads, by thread time. A thread that has a stack at a sample counts with the time since the sample
+/// before it.
 #[derive(Debug, Default)]
 pub struct FoldedStacks {
     /// Milliseconds

@@ -58,7 +58,7 @@ static LOAD_FIGURES: [(&[&Column<Interval>], Field); 4] = [
     (&[&load::BLOCKED_THREADS], |means| &mut means.blocked_threads),
 ];
 
-/// Intervals are added in the order of time.
+/// Time-weighted sums of each figure over the intervals so far, in any order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Means {
     cpu: [TimeWeightedMean; CPU_FIGURES.len()],

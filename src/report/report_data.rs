@@ -59,7 +59,8 @@ pub struct Mark {
     pub text: String,
 }
 
-/// Intervals are added in the order of time.
+/// The contents of a report so far: window, gaps, marks, charts, latency maps, usage by command and stacks. Intervals are added
+/// in the order of time.
 pub struct ReportData {
     pub window: Window,
     pub gaps: Vec<Gap>,

@@ -17,7 +17,7 @@ pub use event_rows::{FINDING_COLUMNS, MARK_COLUMNS, finding_cells, mark_cells};
 pub use parquet::{ParquetLayout, ParquetWriter};
 pub use printer::{Format, Headings, Printer, RowTime};
 pub use resource_usage::ResourceUsage;
-pub use run_total::{RunAccumulator, RunTotal};
+pub use run_total::{EvaluatedRun, RunTotal};
 pub use selection::{ColumnSelection, ResolvedSelection};
 pub use wide_table::{WideColumn, WideTable, columns_of};
 

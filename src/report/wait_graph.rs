@@ -197,7 +197,7 @@ fn call_name(wakes: &Wakes, number: Option<u16>) -> String {
 mod tests {
     use super::*;
     use crate::interval::wait_graph::wait_graph;
-    use crate::sample::wakes::{HeldTime, TracedFutex, TracedProcess, TracedThread, TracedWait};
+    use crate::sample::wakes::{HeldTime, TracedFutex, TracedThread, TracedWait, WakeTraceProcess};
 
     const FSYNC: WaitPlace = WaitPlace::Call { number: Some(74), uninterruptible: true };
 
@@ -217,7 +217,7 @@ mod tests {
             span_ns: 4_000_000_000,
             elapsed_ns: 4_000_000_000,
             machine: "x86_64".into(),
-            processes: vec![TracedProcess { pid: 7, name: "db\u{1b}[31m".into(), has_ended: false }],
+            processes: vec![WakeTraceProcess { pid: 7, name: "db\u{1b}[31m".into(), has_ended: false }],
             threads: vec![thread(8, "wal\u{1b}[31m"), thread(9, "")],
             futexes: vec![TracedFutex {
                 address: 0x1000,
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said() {
-        let process = |pid, has_ended| TracedProcess { pid, name: "db".into(), has_ended };
+        let process = |pid, has_ended| WakeTraceProcess { pid, name: "db".into(), has_ended };
         let wakes = Wakes {
             span_ns: 16_000_000_000,
             lost_events: Some(3),

@@ -32,16 +32,16 @@ impl KindFilter {
     }
 }
 
-/// Why that nothing is found does not mean that nothing is wrong.
+/// Why no finding may not mean that all is well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incomplete {
-    /// Than an all-clear needs
+    /// Fewer intervals than an all-clear needs
     TooFewIntervals,
     /// The recording ends inside a frame, or with bytes that are none
     EndsInDamage,
 }
 
-/// Intervals are added in the order of time.
+/// Sums, findings and missing readings of the intervals so far, which are added in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     filter: KindFilter,

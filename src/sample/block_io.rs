@@ -26,7 +26,7 @@ impl BlockIo {
     }
 }
 
-/// Requests of one operation of a device with about the same latency, by each of three latencies.
+/// One bucket of the three histograms (`completed`, `queued`, `on_device`) of one operation of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencyBucket {
     pub disk: DiskId,

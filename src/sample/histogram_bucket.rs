@@ -5,7 +5,8 @@ use std::ops::Range;
 
 const UNIT_NS: u64 = 128;
 
-/// One of `COUNT` buckets: twice `SUB_BUCKETS` of 128 ns, then `SUB_BUCKETS` to each power of two. The last one has all longer times too.
+/// One of `COUNT` buckets: 2×`SUB_BUCKETS` of 128 ns each, then `SUB_BUCKETS` for each power of two; the last also has all longer
+/// times.
 pub trait HistogramBucket: Copy + Ord + Debug {
     /// A bucket is at most its lower edge ÷ this wide.
     const SUB_BUCKETS: u16;

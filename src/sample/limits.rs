@@ -12,7 +12,7 @@ pub const MAX_LIMITS: usize = 64;
 /// The limits that are nearly used up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Whether the kernel tells how many file descriptors a process has open: st_size of /proc/PID/fd, since Linux 6.2
+    /// Whether the kernel reports how many file descriptors a process has open: st_size of /proc/PID/fd, since Linux 6.2
     pub has_descriptor_counts: bool,
     /// Limits of which at least four fifths are used, and cgroups with half of their tasks
     pub rows: Vec<Limit>,

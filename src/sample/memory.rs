@@ -2,7 +2,7 @@
 
 use crate::units::Counter;
 
-/// A NUMA node, from its `meminfo`; gauges in kB of 1024 bytes.
+/// A NUMA node, /sys/devices/system/node/nodeN/meminfo; gauges in kB of 1024 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryNode {
     pub node: u32,

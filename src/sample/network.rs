@@ -19,8 +19,8 @@ use crate::units::Counter;
 pub struct Nic {
     pub id: NicId,
     pub facts: Arc<NicFacts>,
-    pub rx: Direction,
-    pub tx: Direction,
+    pub rx: DirectionCounters,
+    pub tx: DirectionCounters,
     /// `multicast`, packets
     pub multicast: Counter,
     /// `colls`
@@ -35,13 +35,16 @@ pub struct Nic {
     pub qdisc: Option<Qdisc>,
 }
 
-/// The columns of one direction.
+/// The columns of one direction in /proc/net/dev.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Direction {
+pub struct DirectionCounters {
     pub bytes: Counter,
     pub packets: Counter,
+    /// errs
     pub errors: Counter,
+    /// drop
     pub dropped: Counter,
+    /// fifo
     pub fifo_errors: Counter,
 }
 
@@ -130,31 +133,45 @@ impl Protocols {
     }
 }
 
-/// /proc/net/snmp, `Tcp:`, by field name.
+/// /proc/net/snmp, `Tcp:`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
+    /// ActiveOpens
     pub active_opens: Counter,
+    /// PassiveOpens
     pub passive_opens: Counter,
+    /// AttemptFails
     pub attempt_fails: Counter,
+    /// EstabResets
     pub established_resets: Counter,
     /// CurrEstab; a gauge
     pub established: u64,
+    /// InSegs
     pub segments_in: Counter,
+    /// OutSegs
     pub segments_out: Counter,
+    /// RetransSegs
     pub segments_retransmitted: Counter,
+    /// InErrs
     pub errors_in: Counter,
+    /// OutRsts
     pub resets_out: Counter,
 }
 
-/// /proc/net/netstat, `TcpExt:`, by field name.
+/// /proc/net/netstat, `TcpExt:`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpExt {
+    /// ListenOverflows
     pub listen_overflows: Option<Counter>,
-    /// Already contains ListenOverflows
+    /// ListenDrops; already contains ListenOverflows
     pub listen_drops: Option<Counter>,
+    /// TCPSynRetrans
     pub syn_retransmits: Option<Counter>,
+    /// TCPTimeouts
     pub timeouts: Option<Counter>,
+    /// TCPLostRetransmit
     pub lost_retransmits: Option<Counter>,
+    /// TCPBacklogDrop
     pub backlog_drops: Option<Counter>,
     /// SyncookiesSent: SYNs that found a full SYN queue and were answered with a cookie
     pub syn_cookies_sent: Option<Counter>,
@@ -168,18 +185,24 @@ pub struct TcpExt {
     pub syn_queue_full_drops: Option<Counter>,
 }
 
-/// /proc/net/snmp, `Udp:`, by field name.
+/// /proc/net/snmp, `Udp:`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Udp {
+    /// InDatagrams
     pub datagrams_in: Counter,
+    /// NoPorts
     pub no_ports: Counter,
+    /// InErrors
     pub errors_in: Counter,
+    /// OutDatagrams
     pub datagrams_out: Counter,
+    /// RcvbufErrors
     pub receive_buffer_errors: Option<Counter>,
+    /// SndbufErrors
     pub send_buffer_errors: Option<Counter>,
 }
 
-/// /proc/net/snmp6, by field name.
+/// /proc/net/snmp6.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Udp6 {
     /// Udp6InDatagrams

@@ -14,7 +14,7 @@ pub struct Queries {
     pub cached: Option<Latencies>,
     /// Those whose thread another one preempted
     pub preempted: Latencies,
-    /// Of all
+    /// Sums over all queries
     pub times: QueryTimes,
     pub preempted_by: Vec<Preemptor>,
     /// Preemptions by processes that had no place in the table
@@ -45,7 +45,7 @@ pub struct QueryTimes {
     pub other_ns: Counter,
 }
 
-/// A process whose threads got the CPU of a thread with a query that wanted to go on.
+/// A process whose threads preempted threads with a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preemptor {
     /// 0: the idle thread, where the limit of a cgroup is reached

@@ -7,7 +7,7 @@ use crate::ids::TaskId;
 /// Rows of `Sample::stacks` at most: holders of locks first, then threads in D or on storage, then threads that wait for a lock.
 pub const MAX_STACKS: usize = 64;
 
-/// Where one thread stood at the end of the interval. Threads with the same stack share its text.
+/// The kernel stack of one thread at the end of the interval. Threads with the same stack share its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadStack {
     pub task: TaskId,
@@ -16,7 +16,7 @@ pub struct ThreadStack {
     pub kernel: Reading<Name>,
 }
 
-/// Where one thread stood in its program: which functions led into the system call in which it is stuck.
+/// The user stack of one thread: which functions led into the system call in which it is stuck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserStack {
     pub task: TaskId,
@@ -38,7 +38,7 @@ pub fn without_module(function: &[u8]) -> &[u8] {
     function.split(|&byte| byte == b' ').next().unwrap_or(function)
 }
 
-/// The same of user stacks.
+/// The user stack of a thread, in a list sorted by `task`.
 pub fn find_user_stack(stacks: &[UserStack], task: TaskId) -> Option<&UserStack> {
     let at = stacks.binary_search_by_key(&task, |stack| stack.task).ok()?;
     stacks.get(at)

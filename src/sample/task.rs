@@ -250,7 +250,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Whether it runs no more until another process lets it: stopped by a signal, traced, or frozen by its cgroup.
+    /// Whether it runs no more until another process continues it: stopped by a signal, traced, or frozen by its cgroup.
     pub fn is_stopped(&self) -> bool {
         matches!(self.state, TaskState::Stopped | TaskState::Traced) || self.is_frozen()
     }
@@ -308,13 +308,15 @@ pub struct Schedstat {
     pub timeslices: Counter,
 }
 
-/// /proc/PID/io of a process.
+/// /proc/PID/io of a process, without rchar and wchar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskIo {
     pub read_bytes: Counter,
     pub write_bytes: Counter,
     pub cancelled_write_bytes: Counter,
+    /// syscr
     pub read_syscalls: Counter,
+    /// syscw
     pub write_syscalls: Counter,
 }
 

@@ -48,16 +48,16 @@ pub struct Waits {
     pub kernel_lock_owners: Vec<KernelLockOwner>,
     /// Sub-samples that read the owners of locks inside the kernel
     pub kernel_lock_readings: u32,
-    /// Processes at the other ends of the pipes and sockets in which owners of locks wait, or threads that stand for their group; sorted
-    /// by owner
+    /// Processes at the other ends of the pipes and sockets in which owners of locks, or selected threads of a group, wait;
+    /// sorted by owner
     pub owner_peers: Vec<OwnerPeer>,
-    /// What the threads of these processes do that do not wait for others: a row for each wait of a thread, sorted by task. `group` is that
-    /// of the threads behind the lock.
+    /// Waits of the threads of these processes, without threads that wait for another process: a row for each wait of a thread,
+    /// sorted by task. `group` is that of the threads behind the lock.
     pub peer_waits: Vec<BlockedWait>,
-    /// Threads that wait for data of a remote host; sorted by task. `interval::remote_waits` selects those that wait for an answer. Among
-    /// them threads of those processes.
+    /// Threads that wait for data of a remote host; sorted by task. `interval::remote_waits` selects those that wait for an
+    /// answer. Threads of processes in `owner_peers` are included.
     pub socket_waiters: Vec<SocketWaiter>,
-    /// Pipes between processes of which one waits in a pipe and the other one does, too, or is busy; sorted.
+    /// Pipes between two processes, one of which waits in a pipe while the other waits in one or is busy; sorted.
     /// `interval::pipelines` says which waits for which.
     pub pipe_links: Vec<PipeLink>,
     /// Processes of which a thread was seen stopped by a tracer; sorted
@@ -153,8 +153,8 @@ pub struct SocketWaiter {
 /// sock_diag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerPeer {
-    /// The owner of a lock, one of two threads that stand for a group whose threads wait in sockets, or a thread of such a process that
-    /// has asked the next one
+    /// The owner of a lock, a selected thread of a group whose threads wait in sockets, or a thread of such a peer that sent a
+    /// request itself
     pub owner: TaskId,
     /// Pid of the process at the other end
     pub peer: u32,

@@ -13,11 +13,11 @@ pub struct Wakes {
     pub elapsed_ns: u64,
     /// `utsname.machine`: system calls have other numbers on other machines
     pub machine: Name,
-    pub processes: Vec<TracedProcess>,
+    pub processes: Vec<WakeTraceProcess>,
     pub threads: Vec<TracedThread>,
     pub futexes: Vec<TracedFutex>,
     pub waits: Vec<TracedWait>,
-    /// Events that were not counted, for lack of a place or of time; `None` if the kernel does not tell
+    /// Events that were not counted, for lack of a place or of time; `None` if the kernel does not report them
     pub lost_events: Option<u64>,
     /// Processes that were not traced, since there are too many
     pub processes_left_out: usize,
@@ -27,7 +27,7 @@ pub struct Wakes {
 
 /// A process that was traced.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TracedProcess {
+pub struct WakeTraceProcess {
     pub pid: u32,
     /// At the beginning
     pub name: Name,
@@ -84,8 +84,7 @@ pub enum WaitPlace {
     Call { number: Option<u16>, uninterruptible: bool },
 }
 
-/// The waits of one thread in one place that ended with a wake-up by one other thread, and during which that one waited longest in one
-/// other place.
+/// Waits of one thread by place, waker, and the place in which that waker itself waited longest meanwhile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TracedWait {
     /// Index into `Wakes::threads`

@@ -223,7 +223,7 @@ impl State {
     /// Changes the kind of rows of the tasks screen, which is remembered.
     fn show_tasks_as(&mut self, rows: TaskRows) -> Effect {
         self.regroup(|state| state.lists.task_rows = rows);
-        Effect::SaveLists
+        Effect::SaveChoices
     }
 
     fn toggle_tree(&mut self) -> Effect {

@@ -10,7 +10,7 @@ use super::{Overlay, State};
 /// Columns by the name of the screen; columns by their keys.
 pub type ColumnChoices = BTreeMap<String, BTreeSet<String>>;
 
-/// The columns that differ from what a screen shows by itself.
+/// The columns that differ from what a screen shows by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChosenColumns {
     pub hidden: ColumnChoices,
@@ -21,7 +21,7 @@ pub struct ChosenColumns {
 /// A column that can be shown or hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChoosableColumn {
-    /// Of the figure of the catalogue, if it is one
+    /// The figure's key, or the column's own
     pub key: &'static str,
     pub heading: &'static str,
     pub hidden_by_default: bool,
@@ -115,6 +115,6 @@ impl State {
 
     /// The effect of closing: a change is saved.
     fn close_column_chooser(&self, chooser: &ColumnChooser) -> Effect {
-        if chooser.was != self.lists.chosen_columns { Effect::SaveLists } else { Effect::Redraw }
+        if chooser.was != self.lists.chosen_columns { Effect::SaveChoices } else { Effect::Redraw }
     }
 }

@@ -57,7 +57,7 @@ impl State {
         true
     }
 
-    /// Esc: leaves the zoom, closes the page, or clears the filter; the first of them that there is.
+    /// Esc: leaves the zoom, closes the page, or clears the filter; the first that applies.
     pub(super) fn close_details_or_clear_filter(&mut self) -> Effect {
         if self.shows_zoomed_pane() {
             self.leave_zoom();

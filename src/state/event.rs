@@ -98,7 +98,7 @@ pub enum ClickTarget {
     Column(SortColumn),
     /// Index of a row in `State::rows`
     Row(usize),
-    /// What a line is about, where the lines are no list
+    /// An item drawn outside a list
     Item(Item),
     /// A pane of the screen, by its index
     Pane(usize),
@@ -173,7 +173,7 @@ pub enum Effect {
     /// `C`: open the chooser with the columns that the frame has, by `ClickTarget::Columns`
     ChooseColumns,
     /// Save `Lists::chosen_columns` and `Lists::task_rows`
-    SaveLists,
+    SaveChoices,
     /// The user has confirmed: send this signal to this process; the reply is `Event::Notice`
     SendSignal {
         process: ProcessId,

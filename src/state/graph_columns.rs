@@ -133,7 +133,7 @@ impl GraphColumns<'_> {
         self.value_ranges(figure).into_iter().map(|range| range.map(|range| (range.mean, range.max))).collect()
     }
 
-    /// The values of another figure than those of a whole recording: of the interval in each column in which `weight` is highest.
+    /// Values known only near the displayed interval: in each column that of highest `weight`.
     pub fn nearby<T>(&self, value: impl Fn(&IntervalSummary) -> Option<T>, weight: impl Fn(&T) -> f32) -> Vec<Option<T>> {
         let heaviest = |column: &Column| {
             let values = self.history.range(column.summaries.clone()).filter_map(&value);

@@ -17,7 +17,7 @@ pub struct GraphData {
 impl GraphData {
     pub(super) fn new(source: &Source) -> GraphData {
         let history = match source {
-            Source::Replay { .. } => History::of_recording(),
+            Source::Replay { .. } => History::for_recording(),
             Source::Live | Source::Pipe { .. } | Source::Host { .. } => History::default(),
         };
         GraphData { history, recording_series: RecordingSeries::default(), length_ns: None }

@@ -37,7 +37,7 @@ impl Default for History {
 impl History {
     /// Of a recording, in which the displayed time moves: whatever else is known, the `MAX_INTERVALS` intervals before and after the
     /// last inserted one are kept.
-    pub fn of_recording() -> History {
+    pub fn for_recording() -> History {
         History { capacity: 2 * MAX_INTERVALS, ..History::default() }
     }
 

@@ -111,7 +111,7 @@ impl ScreenLayout {
         self.panes.is_empty() || self.panes.iter().any(|area| list_pane == Some(area.pane))
     }
 
-    /// Bar, map, table, hottest threads, footer.
+    /// Lines of the CPU screen: bar, map, table, hottest threads, footer.
     pub(super) fn cpu_screen(&self, state: &State) -> ListLines {
         let cpus = state.playback.current.as_ref().map_or(0, |evaluation| evaluation.interval.online_cpus());
         let cells = match self.width {

@@ -12,7 +12,7 @@ pub struct Band {
     pub panes: &'static [&'static str],
     /// Rows with the frame: the least, and the most that its content needs; (0, 0) without content
     pub rows: fn(&State, &Evaluation) -> (u16, u16),
-    /// Bands with a lower number grow first, and fall away last
+    /// Bands with a lower number grow first, and disappear last
     pub priority: u8,
     /// Columns of the screen from which it stands beside the band above it; `None`: never
     beside_previous_from: Option<u16>,

@@ -89,7 +89,7 @@ impl TaskRows {
         }
     }
 
-    /// `t`
+    /// The rows after `t`.
     pub(super) fn toggle_threads(self) -> TaskRows {
         TaskRows::Tasks(match self.list() {
             TaskList::Processes => TaskList::Threads,
@@ -99,7 +99,7 @@ impl TaskRows {
         })
     }
 
-    /// `T`
+    /// The rows after `T`.
     pub(super) fn toggle_tree(self) -> TaskRows {
         TaskRows::Tasks(match self.list() {
             TaskList::Processes => TaskList::Tree,
@@ -109,7 +109,7 @@ impl TaskRows {
         })
     }
 
-    /// `c`
+    /// The rows after `c`.
     pub(super) fn toggle_wait_classes(self) -> TaskRows {
         match self {
             TaskRows::Tasks(list) | TaskRows::Cgroups(list) => TaskRows::WaitClasses(list),
@@ -117,7 +117,7 @@ impl TaskRows {
         }
     }
 
-    /// `u`
+    /// The rows after `u`.
     pub(super) fn toggle_cgroups(self) -> TaskRows {
         match self {
             TaskRows::Tasks(list) | TaskRows::WaitClasses(list) => TaskRows::Cgroups(list),

@@ -127,7 +127,7 @@ impl State {
     pub(super) fn use_theme(&mut self, theme: ThemeChoice) -> Effect {
         self.setup.terminal.theme = theme;
         self.options.remembered_theme = Some(theme.name().to_owned());
-        Effect::SaveLists
+        Effect::SaveChoices
     }
 
     /// The themes that differ on this terminal: 16 colors are too few for those with colors of their own.
@@ -167,6 +167,6 @@ impl State {
             self.unfocus_pane(name);
         }
         self.scroll_to_cursor();
-        Effect::SaveLists
+        Effect::SaveChoices
     }
 }

@@ -45,7 +45,7 @@ pub enum Purpose {
     System,
     Irq,
     Steal,
-    /// Blocked-idle, and the time of tasks behind a lock
+    /// Idle but blocked, and the time of tasks behind a lock
     Blocked,
     /// Time of tasks
     RunQueue,

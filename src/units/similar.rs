@@ -1,4 +1,4 @@
-//! Which known word was probably meant by one that is not known.
+//! Suggests the known word that an unknown word probably meant.
 
 /// `: did you mean …?` if a known word is similar, else empty.
 pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
@@ -13,7 +13,7 @@ pub fn most_similar<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Opt
     likely.filter(|&(similarity, _)| similarity >= MIN_SIMILARITY).map(|(_, candidate)| candidate)
 }
 
-/// The known word from which this one differs least, by at most so many letters too few, too many, wrong or exchanged with the
+/// The known word from which this one differs least, by at most `max_edits` letters missing, added, wrong or exchanged with the
 /// next one. Minus signs before both do not count. Of equally near words, the one that begins most like it.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>, max_edits: usize) -> Option<&'a str> {
     let word = word.trim_start_matches('-');

@@ -1,8 +1,8 @@
 //! Sorts short lists with little code.
 //!
 //! A sort of the standard library is compiled anew for each type and order, 8 KiB each: a hundred of them were a tenth of the
-//! program. Here one sort of places is compiled, which calls the order through a pointer. Lists of thousands that are sorted with
-//! every sample take the standard library's.
+//! program. Here one sort of indices is compiled, which calls the comparison through a pointer. Lists of thousands that are
+//! sorted with every sample take the standard library's.
 
 use std::cmp::Ordering;
 

@@ -42,8 +42,8 @@ impl<C: Copy> ColumnSpec<C> {
         ColumnSpec { right_aligned, ..spec }
     }
 
-    /// What is no figure: a description, names below the title of the table. Left-aligned. Its key is its heading, unless it has
-    /// another one.
+    /// A column that is no figure: a description, names below the title of the table. Left-aligned. Its key is its heading,
+    /// unless it has another one.
     pub const fn text(heading: &'static str, width: u16, cell: C) -> ColumnSpec<C> {
         ColumnSpec {
             key: heading,

@@ -1,4 +1,4 @@
-//! Where a click does something: the drawing lists the areas, so that they are where the frame has them.
+//! Areas that react to clicks, listed while drawing, so that they are where the frame has them.
 
 use ratatui::layout::{Position, Rect};
 

@@ -137,8 +137,8 @@ fn cpu_lines(evaluation: &Evaluation, pane: &mut Pane, y: u16) -> u16 {
     y + 2
 }
 
-/// In the rule above the body, and dim as it is, so that they do not fuse with the bar below: how much of the CPU time was busy, and how
-/// much idle but blocked, over time, as the maximum of each column.
+/// CPU time over time, drawn dim into the rule above the body, so that it does not fuse with the bar below: busy, and idle but
+/// blocked, the maximum of each column.
 pub fn draw_cpu_history(state: &State, pane: &mut Pane) {
     if pane.width() < ROOMY_WIDTH || state.setup.terminal.is_slow || state.current().is_none() {
         return;

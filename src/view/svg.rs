@@ -12,7 +12,8 @@ use ratatui::style::Modifier;
 use rustc_hash::FxHashMap;
 use unicode_width::UnicodeWidthStr;
 
-use super::theme::rgb::{DEFAULT_BACKGROUND, Rgb, mixed, shown_colors};
+use super::theme::rgb::{DEFAULT_BACKGROUND, mixed, shown_colors};
+use crate::state::theme_choice::Rgb;
 use crate::units::SmallSort;
 
 /// Units of a cell: the glyphs of DejaVu Sans Mono are 0.602 of its size wide.

@@ -36,7 +36,7 @@ impl TimeCells {
     }
 
     /// The CPUs that a process used since it started. `interval`: one of that machine.
-    pub fn of_process(state: &State, interval: &Interval, id: ProcessId, width: u16) -> TimeCells {
+    pub fn for_process(state: &State, interval: &Interval, id: ProcessId, width: u16) -> TimeCells {
         if state.setup.terminal.is_slow {
             return TimeCells { values: Vec::new(), cursor: None, width };
         }

@@ -226,7 +226,8 @@ pub fn cpus_of_thread(interval: &Interval, span: &ThreadSpan) -> SafeText {
     }
 }
 
-/// In which part of its run time a thread was on each of its CPUs, in the order of `cpus_of_thread`; `moved` where that is not known.
+/// The share of its run time that a thread was on each of its CPUs, in the order of `cpus_of_thread`; `moved` where that is not
+/// known.
 pub fn cpu_shares_of_thread(interval: &Interval, span: &ThreadSpan) -> SafeText {
     let percent = |share: Ratio| format!("{:.0}", share.percent());
     match cpu_shares(interval, span.id).as_slice() {

@@ -1,4 +1,4 @@
-//! Widgets of ratatui for what it lacks: they draw numbers without knowledge of the screens, and serve any program.
+//! ratatui widgets that ratatui lacks; they draw numbers, and know no screen.
 
 pub mod area_graph;
 pub mod bar;

@@ -97,7 +97,7 @@ fn the_kind_of_rows_is_saved() {
         ('u', TaskRows::Cgroups(TaskList::Threads)),
         ('T', TaskRows::Tasks(TaskList::TreeWithThreads)),
     ] {
-        assert_eq!(update(&mut state, Event::Key(Key::Char(key))), Effect::SaveLists);
+        assert_eq!(update(&mut state, Event::Key(Key::Char(key))), Effect::SaveChoices);
         assert_eq!(state.lists.task_rows, rows);
     }
 }

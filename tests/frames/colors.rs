@@ -88,7 +88,7 @@ fn the_palette_changes_the_theme() {
     state.options.themes = built_in_themes().collect();
     state.setup.terminal.colors = ColorSupport::Ansi256;
     press(&mut state, ":theme light");
-    assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::SaveLists);
+    assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::SaveChoices);
     assert_eq!(state.setup.terminal.theme.name(), "light");
     assert_eq!(state.options.remembered_theme.as_deref(), Some("light"));
 }

@@ -200,7 +200,7 @@ pub fn latency_status(disk: DiskId, operation: Operation, baseline: f64, multipl
         operation,
         baseline: Millis(baseline),
         provisional,
-        from_calm_time: !provisional,
+        from_light_load: !provisional,
         multiple: Some(multiple),
         learned_intervals: if provisional { 3 } else { 412 },
         size: SizeClass::Small,

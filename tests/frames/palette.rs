@@ -177,7 +177,7 @@ fn columns_are_chosen_per_screen() {
     assert!(text(&state).contains("[x] infl"), "{}", text(&state));
     click(&mut state, "[x] infl");
     assert!(text(&state).contains("[ ] infl"));
-    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveLists);
+    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveChoices);
     assert!(!text(&state).contains("infl") && text(&state).contains("queue"), "{}", text(&state));
     press(&mut state, "4");
     let infl = ChoosableColumn { key: "in_flight", heading: "infl", hidden_by_default: false };
@@ -188,7 +188,7 @@ fn columns_are_chosen_per_screen() {
         press(&mut state, "j");
     }
     press(&mut state, " ");
-    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveLists);
+    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveChoices);
     assert!(state.lists.chosen_columns.hidden.is_empty() && text(&state).contains("infl"));
 }
 
@@ -205,7 +205,7 @@ fn added_columns_take_the_place_of_less_important_ones() {
         chooser.selected = chooser.columns.iter().position(|column| column.heading == heading).unwrap();
         press(&mut state, " ");
     }
-    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveLists);
+    assert_eq!(update(&mut state, Event::Key(Key::Escape)), Effect::SaveChoices);
     let shown = text(&state);
     for heading in ["PRI", "NI", "VIRT", "growth/s", "%CPU", "disk", "lock", "command"] {
         assert!(shown.contains(heading), "{heading} of\n{shown}");

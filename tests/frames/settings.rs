@@ -52,7 +52,7 @@ fn theme_and_characters_change_at_once_and_the_theme_is_remembered() {
     state.setup.terminal.colors = ColorSupport::Ansi16;
     key(&mut state, Key::Function(2));
     for wanted in ["terminal", "mono", "terminal"] {
-        assert_eq!(key(&mut state, Key::Right), Effect::SaveLists);
+        assert_eq!(key(&mut state, Key::Right), Effect::SaveChoices);
         assert!(text(&state).contains(&format!("◂ {wanted} ▸")), "{}", text(&state));
     }
 }
@@ -90,7 +90,7 @@ fn the_interval_is_that_of_the_keys() {
 fn a_hidden_pane_leaves_its_room_to_others_and_the_last_one_stays() {
     let mut state = open((200, 50));
     select(&mut state, "[x] network pane");
-    assert_eq!(key(&mut state, Key::Char(' ')), Effect::SaveLists);
+    assert_eq!(key(&mut state, Key::Char(' ')), Effect::SaveChoices);
     assert!(text(&state).contains("[ ] network pane"), "{}", text(&state));
     key(&mut state, Key::Escape);
     let shown = text(&state);

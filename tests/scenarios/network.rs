@@ -3,7 +3,7 @@
 use stalltop::ids::ProcessId;
 use stalltop::sample::network::namespaces::{NamespaceNic, NetworkNamespace, NetworkNamespaces, RetransmitHost};
 use stalltop::sample::network::{
-    Direction, Duplex, Listener, Nic, NicFacts, Qdisc, SynQueue, Tcp, TcpExt, Udp, Udp6, UdpSocket,
+    DirectionCounters, Duplex, Listener, Nic, NicFacts, Qdisc, SynQueue, Tcp, TcpExt, Udp, Udp6, UdpSocket,
 };
 use stalltop::sample::{Absent, Name, Reading, Sample};
 
@@ -191,12 +191,12 @@ impl Machine {
     fn nic(&self, prefix: &str, at: usize, nic: &format::Nic) -> Nic {
         let name = &nic.name;
         let read = |word: &str| self.read(&format!("{prefix}nic {name} {word}"));
-        let direction = |word: &str| Direction {
+        let direction = |word: &str| DirectionCounters {
             bytes: read(&format!("{word} bytes")),
             packets: read(&format!("{word} packets")),
             dropped: read(&format!("{word} dropped")),
             errors: read(&format!("{word} errors")),
-            ..Direction::default()
+            ..DirectionCounters::default()
         };
         let qdisc = nic.qdisc.as_ref().map(|qdisc| Qdisc {
             dropped: read("qdisc dropped"),

@@ -1,4 +1,4 @@
-//! The findings that start a capture or a command: when they begin, and the same one once an hour.
+//! Selects findings that start a capture or command: when they begin, and the same one at most once an hour.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

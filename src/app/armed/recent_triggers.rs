@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The same sentence counts again after this time.
 pub const REPEAT_AFTER: Duration = Duration::from_secs(3600);
 
-/// By what makes two sentences the same.
+/// By key: triggers of one key are the same.
 #[derive(Debug)]
 pub struct RecentTriggers<K> {
     /// CLOCK_BOOTTIME at which each was accepted last

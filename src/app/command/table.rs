@@ -22,7 +22,7 @@ use crate::cli::{Configuration, ProbeMode};
 use crate::figures::{Aggregation, FigureInput, find_table};
 use crate::findings::Evaluation;
 use crate::kernel::Root;
-use crate::report::table::{ColumnSelection, Format, Printer, ResolvedSelection, RowTime, RunAccumulator, RunTotal};
+use crate::report::table::{ColumnSelection, EvaluatedRun, Format, Printer, ResolvedSelection, RowTime, RunTotal};
 use crate::units::time::time_of_day;
 use output_stream::OutputStream;
 
@@ -46,7 +46,7 @@ struct TableOutput {
     stream: OutputStream,
     zone: TimeZone,
     /// All intervals, with `--total` or a command
-    total: Option<RunAccumulator>,
+    total: Option<EvaluatedRun>,
     /// Print no lines but the total
     total_only: bool,
     lines_printed: u32,
@@ -84,7 +84,7 @@ impl TableOutput {
             printer,
             stream,
             zone: TimeZone::system(),
-            total: total.then(RunAccumulator::default),
+            total: total.then(EvaluatedRun::default),
             total_only: total
                 && (options.format == FormatOption::Csv || !options.command.is_empty() && options.interval.is_none()),
             lines_printed: 0,
@@ -101,7 +101,7 @@ impl TableOutput {
     }
 
     /// Adds several intervals as one line. Columns that only a single interval can have are unknown (`-`).
-    fn add_combined(&mut self, run: &RunAccumulator) -> Result<bool, Failure> {
+    fn add_combined(&mut self, run: &EvaluatedRun) -> Result<bool, Failure> {
         match run.total() {
             Some(total) => self.print_line(total.figure_input(), run.has_several_intervals()),
             None => Ok(true),
@@ -109,7 +109,7 @@ impl TableOutput {
     }
 
     /// Adds an interval to `step`, which becomes a line when it has lasted for `interval`, or ends with the boot.
-    fn add_to_step(&mut self, evaluation: &Evaluation, step: &mut RunAccumulator, interval: Duration) -> Result<bool, Failure> {
+    fn add_to_step(&mut self, evaluation: &Evaluation, step: &mut EvaluatedRun, interval: Duration) -> Result<bool, Failure> {
         if let Some(run) = &mut self.total {
             run.add(evaluation);
         }
@@ -151,7 +151,7 @@ impl TableOutput {
 
     /// Prints the total, if it was requested.
     fn print_total(&mut self) -> Result<Option<RunTotal>, Failure> {
-        let Some(total) = self.total.as_ref().and_then(RunAccumulator::total) else { return Ok(None) };
+        let Some(total) = self.total.as_ref().and_then(EvaluatedRun::total) else { return Ok(None) };
         let input = total.figure_input();
         let rows = self.selection.rows(&input);
         let capacity = self.selection.table().capacity(&input);
@@ -218,7 +218,7 @@ fn live(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutpu
 fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
     let mut recording = EvaluatedRecording::open(file, settings)?.for_tables(&[lines.selection.table()]);
     let samples = time_range::at_interval(recording.replayer(), options.at.as_ref(), options.span, file, &lines.zone)?;
-    let mut step = RunAccumulator::default();
+    let mut step = EvaluatedRun::default();
     let mut since_boot = options.since_boot;
     let mut go_on = true;
     while go_on && let Some(evaluation) = recording.next_in(&samples) {

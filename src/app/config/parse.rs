@@ -115,8 +115,8 @@ impl ParsedConfig {
 
     /// A threshold may have an older name; TOML itself refuses the same name twice.
     fn add_threshold(&mut self, key: &Spanned<impl AsRef<str>>, setting: ThresholdSetting) -> Result<(), SpannedError> {
-        if self.thresholds.iter().any(|known| known.limit() == setting.limit()) {
-            let remedy = format!("write only '{}', its present name", setting.limit().name());
+        if self.thresholds.iter().any(|known| known.threshold() == setting.threshold()) {
+            let remedy = format!("write only '{}', its present name", setting.threshold().name());
             return Err(spanned_error(key.span(), "this threshold is set twice", remedy));
         }
         self.thresholds.push(setting);
@@ -185,16 +185,16 @@ fn parse_probes(value: &Spanned<DeValue>) -> Result<ProbeMode, SpannedError> {
 
 fn parse_threshold(key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> Result<ThresholdSetting, SpannedError> {
     let name = key.as_ref().as_ref();
-    let limit = Threshold::from_name(name).ok_or_else(|| match Kind::from_name(name) {
+    let threshold = Threshold::from_name(name).ok_or_else(|| match Kind::from_name(name) {
         Some(kind) => {
-            let of_kind = THRESHOLDS.iter().filter(|limit| limit.kinds.contains(&kind)).map(Threshold::name);
-            let limits = of_kind.collect::<Vec<_>>().join(", ");
-            let limits = if limits.is_empty() {
+            let of_kind = THRESHOLDS.iter().filter(|threshold| threshold.kinds.contains(&kind)).map(Threshold::name);
+            let names = of_kind.collect::<Vec<_>>().join(", ");
+            let remedy = if names.is_empty() {
                 "it has no threshold: every occurrence is a finding".to_owned()
             } else {
-                format!("its thresholds are {limits}")
+                format!("its thresholds are {names}")
             };
-            spanned_error(key.span(), format!("'{name}' is a kind of finding, not a threshold"), limits)
+            spanned_error(key.span(), format!("'{name}' is a kind of finding, not a threshold"), remedy)
         }
         None => {
             let known: Vec<String> = THRESHOLDS.iter().map(Threshold::name).collect();
@@ -202,19 +202,19 @@ fn parse_threshold(key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> 
         }
     })?;
     let number = match value.get_ref() {
-        DeValue::String(text) => finding_options::parse_limit(limit.unit, text),
+        DeValue::String(text) => finding_options::parse_threshold_value(threshold.unit, text),
         DeValue::Integer(number) => {
             i64::from_str_radix(number.as_str(), number.radix()).map(|n| n as f64).map_err(|_| String::new())
         }
         DeValue::Float(number) => number.as_str().parse().map_err(|_| String::new()),
         _ => Err(String::new()),
     };
-    let remedy = || format!("{name} has the unit {}, and {} by default", limit.unit.label(), limit.default);
+    let remedy = || format!("{name} has the unit {}, and {} by default", threshold.unit.label(), threshold.default);
     let number = number.map_err(|why| {
         let what = if why.is_empty() { "this is not a number".to_owned() } else { why };
         spanned_error(value.span(), what, remedy())
     })?;
-    ThresholdSetting::new(limit, number).map_err(|why| spanned_error(value.span(), why, remedy()))
+    ThresholdSetting::new(threshold, number).map_err(|why| spanned_error(value.span(), why, remedy()))
 }
 
 /// `"1000fd"`, or a number of megabits per second.

@@ -187,7 +187,7 @@ impl HostThread {
         let _recording = self.link.lock_recording();
         let before = self.link.samples().take();
         if let Some(mut before) = before {
-            before.end_tap("the host has restarted: Esc, and Enter shows it again");
+            before.end_subscription("the host has restarted: Esc, and Enter shows it again");
             if let Some(session) = before.take_session() {
                 session.finish();
             }

@@ -1,5 +1,5 @@
-//! What the thread of a host and the screen share: how the host is, and its samples. The screen takes the newest state; the thread never
-//! waits for it.
+//! What the thread of a host and the screen share: its state, and its samples. The screen takes the newest state; the thread
+//! never waits for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};

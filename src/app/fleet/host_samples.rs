@@ -18,7 +18,7 @@ use crate::report::window::Window;
 use crate::sample::{Host, Sample};
 
 /// Samples that may wait for the screens of the host while they are being opened.
-const TAP_CAPACITY: usize = 256;
+const SUBSCRIPTION_CAPACITY: usize = 256;
 
 /// What is kept of a host.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl HistoryLimits {
 }
 
 /// Where the screens of a host get their samples from.
-pub struct Tap {
+pub struct SampleSubscription {
     pub meta: Meta,
     pub baselines: Baselines,
     /// The samples in memory, as a recording
@@ -56,7 +56,7 @@ pub struct HostSamples {
     host: Arc<Host>,
     evaluator: SampleEvaluator,
     ring: HistoryRing,
-    tap: Option<mpsc::Sender<SourceEvent>>,
+    subscriber: Option<mpsc::Sender<SourceEvent>>,
     session: Option<Session>,
     /// All intervals, for a result
     window: Window,
@@ -83,7 +83,7 @@ impl HostSamples {
         };
         let evaluator = SampleEvaluator::new(Arc::clone(&host), evaluator);
         let window = Window::default();
-        (HostSamples { meta, host, evaluator, ring, tap: None, session, window }, problem)
+        (HostSamples { meta, host, evaluator, ring, subscriber: None, session, window }, problem)
     }
 
     /// Whether samples of a new connection follow these: they are of the same boot, and recorded in the same way.
@@ -160,17 +160,17 @@ impl HostSamples {
     }
 
     /// The samples in memory and those that follow.
-    pub fn open_tap(&mut self) -> Result<Tap, RecordingError> {
+    pub fn subscribe(&mut self) -> Result<SampleSubscription, RecordingError> {
         let (kept, _) = self.kept()?;
-        let (sender, following) = mpsc::channel(TAP_CAPACITY);
-        self.tap = Some(sender);
-        Ok(Tap { meta: self.meta.clone(), baselines: self.baselines(), kept, following })
+        let (sender, following) = mpsc::channel(SUBSCRIPTION_CAPACITY);
+        self.subscriber = Some(sender);
+        Ok(SampleSubscription { meta: self.meta.clone(), baselines: self.baselines(), kept, following })
     }
 
     /// The screens of the host get no more samples.
-    pub fn end_tap(&mut self, why: &str) {
+    pub fn end_subscription(&mut self, why: &str) {
         self.pass_on(SourceEvent::Ended(Some(why.to_owned())));
-        self.tap = None;
+        self.subscriber = None;
     }
 
     /// Those of the evaluation so far: the screens of the host, which evaluate these samples again, then show the same findings.
@@ -180,10 +180,10 @@ impl HostSamples {
 
     /// Never waits.
     fn pass_on(&mut self, event: SourceEvent) {
-        let Some(tap) = &self.tap else { return };
+        let Some(subscriber) = &self.subscriber else { return };
         // Without room the sample is left out: the next interval is longer.
-        if let Err(TrySendError::Closed(_)) = tap.try_send(event) {
-            self.tap = None;
+        if let Err(TrySendError::Closed(_)) = subscriber.try_send(event) {
+            self.subscriber = None;
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::host_link::HostLink;
-use super::host_samples::Tap;
+use super::host_samples::SampleSubscription;
 use super::source::FleetSource;
 use crate::app::baseline_learner::BaselineLearner;
 use crate::app::config::Settings;
@@ -40,12 +40,12 @@ impl HostScreens<'_> {
                 (timeline, Source::Replay { name: link.name.clone() }, interval)
             }
             FleetSource::Live => {
-                let tap = match link.samples().as_mut() {
-                    Some(samples) => samples.open_tap().map_err(|error| error.to_string())?,
+                let subscription = match link.samples().as_mut() {
+                    Some(samples) => samples.subscribe().map_err(|error| error.to_string())?,
                     None => return Err(format!("{} has sent no sample yet", link.name)),
                 };
-                let interval = tap.meta.interval;
-                (self.live(tap)?, Source::Host { name: link.name.clone() }, interval)
+                let interval = subscription.meta.interval;
+                (self.live(subscription)?, Source::Host { name: link.name.clone() }, interval)
             }
         };
         let mut state = State::new(setup(self.appearance, source, interval));
@@ -54,8 +54,8 @@ impl HostScreens<'_> {
         Ok((state, timeline))
     }
 
-    fn live(&self, tap: Tap) -> Result<Timeline, String> {
-        let Tap { meta, baselines, kept, following } = tap;
+    fn live(&self, subscription: SampleSubscription) -> Result<Timeline, String> {
+        let SampleSubscription { meta, baselines, kept, following } = subscription;
         let host = Arc::new(meta.host.clone());
         let rule_config = self.settings.rule_config_for(&host);
         let pipeline = LivePipeline::new(host, rule_config, BaselineLearner::without_store(baselines));

@@ -100,13 +100,14 @@ pub fn drop_privileges_for(command: &Command) {
     drop_all_except(effective, effective | only_permitted);
 }
 
-/// After the pressure triggers have been registered. Applies to the calling thread, so that it must be the only one.
+/// Drops CAP_SYS_RESOURCE, after the pressure triggers are registered. Applies to the calling thread, so that it must be the only
+/// one.
 pub fn drop_resource_capability() {
     let others = !(1 << RESOURCE_CAPABILITY);
     restrict_sets(others, others);
 }
 
-/// For the process that loads the task iterator.
+/// Drops what the process that loads eBPF programs does not need.
 pub fn drop_privileges_for_loader() {
     raise_limit_of_locked_memory();
     let kept = set_of(BPF_CAPABILITIES.iter());

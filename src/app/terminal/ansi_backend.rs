@@ -1,7 +1,7 @@
-//! A backend of ratatui that encodes the changed cells as ANSI sequences, in few bytes for slow connections. Differs from its
-//! backend for crossterm: within a row only the column is set, or the few unchanged characters on the way are printed again; only
-//! the color that changes is set, the 16 colors have their short sequences, and one sequence resets everything at the end. The bytes
-//! stay in memory until the terminal accepts them.
+//! A backend of ratatui that encodes the changed cells as ANSI sequences, in few bytes for slow connections. Differs from
+//! ratatui's for crossterm: within a row only the column is set, or the few unchanged characters on the way are printed again;
+//! only the color that changes is set, the 16 colors have their short sequences, and one sequence resets everything at the end.
+//! The bytes stay in memory until the terminal accepts them.
 
 use std::io::{self, Write};
 

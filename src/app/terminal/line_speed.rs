@@ -1,4 +1,4 @@
-//! Finds out a terminal that does not accept frames as fast as they are drawn, and how often it is given one.
+//! Detects a terminal slower than frames are drawn; the time between its frames.
 
 use std::time::Duration;
 

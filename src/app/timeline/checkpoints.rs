@@ -29,7 +29,7 @@ pub struct CheckpointedEvaluation {
     initial: Evaluator,
     /// The evaluator after the sample of that index
     checkpoints: BTreeMap<u64, Evaluator>,
-    /// The straight run has evaluated all samples before this one.
+    /// The sequential run has evaluated all samples before this one.
     analyzed_until: u64,
     /// After the sample of the last request: the next one costs one evaluation.
     cursor: Option<Cursor>,
@@ -41,14 +41,14 @@ pub struct Cursor {
     evaluator: SampleEvaluator,
     /// `None` for the first sample
     evaluation: Option<Evaluation>,
-    /// The evaluation is that of a straight run.
+    /// The evaluation is that of a sequential run.
     exact: bool,
 }
 
-/// Samples between two checkpoints: the most that a request costs where the straight run has been.
+/// Samples between two checkpoints: the most that a request costs where the sequential run has been.
 const CHECKPOINT_EVERY: u64 = 64;
 
-/// Samples evaluated before a requested one that is ahead of the straight run: the rules look back on less than this.
+/// Samples evaluated before a requested one that is ahead of the sequential run: the rules look back on less than this.
 const WARM_UP_SAMPLES: u64 = 60;
 
 impl CheckpointedEvaluation {
@@ -56,12 +56,12 @@ impl CheckpointedEvaluation {
         CheckpointedEvaluation { initial, checkpoints: BTreeMap::new(), analyzed_until: 0, cursor: None }
     }
 
-    /// Whether a straight run saves its evaluator after the sample of that index.
+    /// Whether a sequential run saves its evaluator after the sample of that index.
     pub fn is_checkpoint(index: u64) -> bool {
         index.is_multiple_of(CHECKPOINT_EVERY)
     }
 
-    /// The straight run has evaluated the samples before `until`, with these checkpoints among them.
+    /// The sequential run has evaluated the samples before `until`, with these checkpoints among them.
     pub fn extend(&mut self, until: u64, checkpoints: impl IntoIterator<Item = (u64, Evaluator)>) {
         self.checkpoints.extend(checkpoints);
         self.analyzed_until = until;
@@ -143,7 +143,7 @@ impl CheckpointedEvaluation {
         before.or(self.checkpoints.first_key_value()).map_or(&self.initial, |(_, evaluator)| evaluator)
     }
 
-    /// Whether the last evaluation was that of a straight run. Ahead of the straight run it need not be.
+    /// Whether the last evaluation was that of a sequential run. Ahead of the straight run it need not be.
     pub fn is_exact(&self) -> bool {
         self.cursor.as_ref().is_none_or(|cursor| cursor.exact)
     }
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// Ahead of the straight run a request evaluates a fixed number of samples, and later requests one each.
+    /// Ahead of the sequential run a request evaluates a fixed number of samples, and later requests one each.
     #[test]
     fn a_request_ahead_of_the_straight_run_evaluates_only_the_samples_before_it() {
         struct Counting(SyntheticSamples, Vec<u64>);
@@ -258,7 +258,7 @@ mod tests {
         assert!(!checkpoints.is_exact());
         assert!(checkpoints.evaluation_at(&mut samples, 131).is_some());
         assert_eq!(samples.1, (70..=131).collect::<Vec<_>>());
-        // Once the straight run has been there, the same request is exact.
+        // Once the sequential run has been there, the same request is exact.
         let run = straight_run(&mut samples.0, &mut checkpoints);
         let evaluation = checkpoints.evaluation_at(&mut samples, 131).map(|evaluation| shown(&evaluation));
         assert_eq!((evaluation, checkpoints.is_exact()), (run[131].clone(), true));

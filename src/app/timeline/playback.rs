@@ -12,7 +12,7 @@ const MAX_GAP: Duration = Duration::from_secs(3);
 /// Slower is not played.
 const MIN_SPEED: f64 = 0.001;
 
-pub struct Playback {
+pub struct PlaybackTimer {
     pub paused: bool,
     /// 1.0 is as fast as it was recorded
     pub speed: f64,
@@ -24,9 +24,9 @@ pub struct Playback {
     interval: Duration,
 }
 
-impl Playback {
-    pub fn new(speed: f64, interval: Duration) -> Playback {
-        Playback { paused: false, speed, shown_since: Instant::now(), end_reported: false, interval }
+impl PlaybackTimer {
+    pub fn new(speed: f64, interval: Duration) -> PlaybackTimer {
+        PlaybackTimer { paused: false, speed, shown_since: Instant::now(), end_reported: false, interval }
     }
 
     /// When to show the sample after the one on the screen; `None` while paused.

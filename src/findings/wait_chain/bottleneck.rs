@@ -68,8 +68,7 @@ impl Bottleneck<'_> {
     }
 }
 
-/// For a latency that is usual only since the start: no light load shows what the device can do. `None` where a baseline does, or
-/// where the latency exceeds what is usual.
+/// Words for a latency without a baseline under light load; `None` with one, or if it exceeds the usual.
 pub fn only_since_start(status: &LatencyStatus, times: f64) -> Option<&'static str> {
     match times {
         _ if !status.is_learned_under_load() || times >= MAX_USUAL_MULTIPLE => None,

@@ -136,7 +136,7 @@ fn peer_known_by(waits: HolderActivity, step: ChainStep) -> &'static str {
     }
 }
 
-/// Whether any of the holders is inferred: a hint, or by wake-ups; or whether it is that a request is to be answered.
+/// Whether a link is inferred: by a hint, by wake-ups, or an awaited answer.
 pub fn is_inferred(holder: &LockHolder) -> bool {
     let steps = std::iter::once(ChainStep::Lock(holder.field)).chain(holder.chain.iter().map(|next| next.step));
     let activities = std::iter::once(holder.activity).chain(holder.chain.iter().map(|next| next.activity));
@@ -251,7 +251,7 @@ fn end_words(interval: &Interval, last: &ChainedHolder) -> String {
     match (last.step, last.activity) {
         (ChainStep::Peer { .. }, HolderActivity::Running) => runnable_words(interval, &last.thread, "computes", ""),
         (ChainStep::Peer { .. }, HolderActivity::Stopped) => {
-            let halt = interval.process(last.thread.wait.task.pid).and_then(|process| Halt::of_process(process));
+            let halt = interval.process(last.thread.wait.task.pid).and_then(|process| Halt::from_process(process));
             format!("is {}", halt.map_or("stopped", describe_halt))
         }
         (_, activity) => activity_words(interval, &last.thread, activity),
@@ -313,7 +313,7 @@ fn activity_words(interval: &Interval, thread: &BlockedThread, activity: HolderA
         HolderActivity::TimedCycle => {
             "is in a cycle of threads that wait for each other's locks, one of them with a timeout: no deadlock".into()
         }
-        HolderActivity::Stopped => format!("is {}{}", describe_halt(Halt::of_state(thread.wait.state)), since()),
+        HolderActivity::Stopped => format!("is {}{}", describe_halt(Halt::from_state(thread.wait.state)), since()),
         HolderActivity::Ended => "has ended".into(),
         HolderActivity::Running => runnable_words(interval, thread, "computes while it holds the lock", WITH_LOCK),
         HolderActivity::Event => format!("waits for an event{}{}", call(), since()),
@@ -343,7 +343,7 @@ fn pipe_readers(interval: &Interval, writer: u32) -> String {
     known.dedup_by_key(|process| process.pid);
     // With several readers it is not known which of them should read.
     let [process] = known.as_slice() else { return String::new() };
-    let halt = Halt::of_process(process).map_or_else(String::new, |halt| format!(", which is {}", describe_halt(halt)));
+    let halt = Halt::from_process(process).map_or_else(String::new, |halt| format!(", which is {}", describe_halt(halt)));
     format!("{} ({}) reads{halt}", lossy_name(&process.comm), process.pid)
 }
 

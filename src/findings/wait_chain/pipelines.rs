@@ -20,7 +20,7 @@ pub struct Pipeline {
 
 impl Pipeline {
     /// Those that wait for this process; empty for most processes.
-    pub fn of_process(interval: &Interval, pid: u32) -> Pipeline {
+    pub fn from_process(interval: &Interval, pid: u32) -> Pipeline {
         let mut waits = pipe_waits(&interval.host, &interval.newer.waits, &interval.wait_counts, interval.tasks.as_ref());
         waits.retain(|wait| wait.root == pid && is_reported(interval, wait));
         Pipeline { waits }
@@ -84,5 +84,5 @@ fn label(interval: &Interval, pid: u32) -> String {
 /// The processes that wait in pipes for the process on storage of a group.
 pub fn holder_pipeline(interval: &Interval, group: &BlockedGroup) -> Option<Pipeline> {
     let holder = group.holder.as_ref()?;
-    Some(Pipeline::of_process(interval, holder.wait.task.pid)).filter(|pipeline| !pipeline.is_empty())
+    Some(Pipeline::from_process(interval, holder.wait.task.pid)).filter(|pipeline| !pipeline.is_empty())
 }

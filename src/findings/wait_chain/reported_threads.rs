@@ -12,7 +12,8 @@ pub const MIN_SEVERAL_THREADS: f64 = 1.5;
 /// threads on storage from which those behind a lock are part of its chain: a smaller one would not change what to do.
 pub const MIN_SECONDARY_SHARE: f64 = 0.2;
 
-/// Whether the threads of a group that wait for a lock, or for an IPC peer, are part of its chain. Headline, sentence and chain ask here.
+/// Whether the threads of a group that wait for a lock, or for an IPC peer, are part of its chain. Headline, sentence and chain
+/// use this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportedWaiters {
     pub lock: bool,

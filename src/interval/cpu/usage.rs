@@ -66,7 +66,7 @@ impl CpuUsage {
 /// Busy share from which a CPU is drawn as used. docs/metrics.md, "Fixed thresholds".
 pub const MIN_USED_SHARE: f64 = 0.05;
 
-/// Share of a CPU's time that is in no field of /proc/stat, from which sentences say it.
+/// Share of a CPU's time that is in no field of /proc/stat, from which sentences mention it.
 pub const MIN_REPORTED_UNACCOUNTED: f64 = 0.02;
 
 /// The kernel corrects its estimates of idle and iowait by no more than this.

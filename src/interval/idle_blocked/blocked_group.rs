@@ -18,7 +18,7 @@ const MIN_BUSY_CONCURRENCY: f64 = 0.2;
 /// Mean number of threads on storage from which a holder on storage may be one of the group. docs/metrics.md, "Fixed thresholds".
 const MIN_ON_STORAGE_THREADS: f64 = 0.05;
 
-/// From so many threads on average what they wait for is named: fewer wait in passing.
+/// From so many threads on average what they wait for is named: fewer wait only briefly.
 pub const MIN_NAMED_THREADS: f64 = 0.5;
 
 /// A process, or sibling processes, with blocked threads. Thread counts are means over the sub-samples.
@@ -97,7 +97,7 @@ impl BlockedGroup {
         (self.waiting_connections.map_or(0.0, f64::from) - self.blocked_threads()).max(0.0)
     }
 
-    /// Whether its threads wait for locks, and not only in passing.
+    /// Whether its threads wait for locks, and not only briefly.
     pub fn has_lock_queue(&self) -> bool {
         self.behind_lock() >= MIN_NAMED_THREADS
     }
@@ -163,9 +163,9 @@ pub(super) fn threads_on_storage(blocked: &[BlockedThread], group: usize) -> imp
     blocked.iter().filter(there)
 }
 
-/// The thread at the end of a group's chain: of the process that /proc/locks names as holder of a file lock, if it keeps the lock; else the
-/// one seen on storage most often. A contended lock is held through an fsync rather than through a read that missed the cache. If the lock
-/// is passed around any holder will do, best one with a known file.
+/// The thread at the end of a group's chain: of the process that /proc/locks names as holder of a file lock, if it keeps the
+/// lock; else the one seen on storage most often. A contended lock is held through an fsync rather than through a read that
+/// missed the cache. If the lock passes from thread to thread, any holder is right, best one with a known file.
 pub(super) fn find_holder(
     host: &Host,
     counts: &WaitCounts,

@@ -10,7 +10,7 @@ use super::thread::is_not_sleeping;
 use crate::interval::pairing::shared_prefix;
 use crate::sample::task::{Process, TaskState};
 
-/// Of one sample; the next interval begins with them.
+/// Of one sample; the next one's are updated from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessTotals {
     /// Threads that are not dead

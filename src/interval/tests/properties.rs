@@ -53,7 +53,7 @@ prop_compose! {
             time_in_queue_ms: gauges[3],
             ..disk(0, 0)
         }]);
-        let one = Direction { bytes: run[0], packets: run[1], errors: run[2], dropped: gauges[4], fifo_errors: gauges[5] };
+        let one = DirectionCounters { bytes: run[0], packets: run[1], errors: run[2], dropped: gauges[4], fifo_errors: gauges[5] };
         sample.nics = Ok(vec![Nic { rx: one, tx: one, ..nic(2, 0) }]);
         let mut threads = thread(50, 1, 0);
         threads.schedstat = Some(Schedstat { run_ns: run[0], run_delay_ns: run[1], timeslices: run[2] });

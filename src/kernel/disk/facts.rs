@@ -62,7 +62,7 @@ pub fn is_partition(root: &Root, name: &[u8]) -> Option<bool> {
     root.exists(&device).then_some(false)
 }
 
-/// `sda1` of `sda`, `nvme0n1p1` of `nvme0n1`.
+/// Whether `name` is a partition of `disk`: `sda1` of `sda`, `nvme0n1p1` of `nvme0n1`.
 pub fn is_partition_name(name: &[u8], disk: &[u8]) -> bool {
     let Some(rest) = name.strip_prefix(disk) else { return false };
     let ends_in_digit = disk.last().is_some_and(u8::is_ascii_digit);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::reading::{Extent, KnownReadings, is_near};
+use super::reading::{KnownReadings, ReadScope, is_near};
 use crate::ids::CgroupId;
 use crate::kernel::fields::{lines, parse_named_u64, parse_single_u64};
 use crate::kernel::root::Root;
@@ -42,8 +42,8 @@ struct KnownGroup {
 }
 
 impl CgroupTaskReader {
-    pub fn sample(&mut self, root: &Root, extent: Extent, known: KnownReadings<'_>, rows: &mut Vec<Limit>) {
-        if extent == Extent::All {
+    pub fn sample(&mut self, root: &Root, scope: ReadScope, known: KnownReadings<'_>, rows: &mut Vec<Limit>) {
+        if scope == ReadScope::All {
             self.find_watched(root, known);
         }
         let Self { known: groups, buffer } = self;
@@ -158,18 +158,18 @@ mod tests {
         let processes = paths.iter().zip(1..).map(|(path, pid)| process(pid, path)).collect();
         let tasks = Tasks { processes, ..Tasks::default() };
         let mut reader = CgroupTaskReader::default();
-        let mut read = |extent, now_ns| {
+        let mut read = |scope, now_ns| {
             let mut rows = Vec::new();
-            reader.sample(&root, extent, KnownReadings { tasks: &tasks, load: None, cgroups: &cgroups, now_ns }, &mut rows);
+            reader.sample(&root, scope, KnownReadings { tasks: &tasks, load: None, cgroups: &cgroups, now_ns }, &mut rows);
             rows.into_iter().map(|row| (row.cgroup.unwrap(), row.used, row.max, row.refused)).collect::<Vec<_>>()
         };
         let expected = vec![(group("/full"), 4, 4, Some(Counter(7))), (group("/refused"), 3, 4, Some(Counter(1)))];
-        assert_eq!(read(Extent::All, 1), expected, "the scan counts one task of /small");
+        assert_eq!(read(ReadScope::All, 1), expected, "the scan counts one task of /small");
         write("half", 4, 1);
         tree.write("sys/fs/cgroup/pids/free/pids.max", "1\n");
-        let later = read(Extent::Near, 1_000_000_001);
+        let later = read(ReadScope::Near, 1_000_000_001);
         assert_eq!(later.len(), 3, "each second while it has half of its limit: {later:?}");
-        let full = read(Extent::All, 5_000_000_001);
+        let full = read(ReadScope::All, 5_000_000_001);
         assert!(
             full.iter().any(|(id, used, max, _)| *id == group("/free") && (*used, *max) == (4, 1)),
             "a new limit: {full:?}"

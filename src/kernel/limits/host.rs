@@ -1,6 +1,6 @@
 //! Limits of the whole host: open files, tasks, the tables of connection tracking and of neighbours, reserved memory, memory of TCP.
 
-use super::reading::{Extent, KnownReadings, is_near};
+use super::reading::{KnownReadings, ReadScope, is_near};
 use crate::kernel::fields::{lines, parse_single_u64, parse_u64, words};
 use crate::kernel::root::{FileHandle, Root};
 use crate::sample::limits::{Limit, LimitKind};
@@ -41,8 +41,8 @@ impl Default for HostLimitReader {
 }
 
 impl HostLimitReader {
-    pub fn sample(&mut self, root: &Root, extent: Extent, known: KnownReadings<'_>, rows: &mut Vec<Limit>) {
-        if extent == Extent::All || !self.rows.is_empty() {
+    pub fn sample(&mut self, root: &Root, scope: ReadScope, known: KnownReadings<'_>, rows: &mut Vec<Limit>) {
+        if scope == ReadScope::All || !self.rows.is_empty() {
             self.rows = self.read(root, known);
         }
         rows.extend_from_slice(&self.rows);
@@ -188,7 +188,7 @@ mod tests {
         let read = || {
             let known = KnownReadings { tasks: &tasks, load: None, cgroups: &cgroups, now_ns: 1 };
             let mut rows = Vec::new();
-            HostLimitReader::default().sample(&root, Extent::All, known, &mut rows);
+            HostLimitReader::default().sample(&root, ReadScope::All, known, &mut rows);
             rows.into_iter().map(|row| (row.kind, row.used, row.max, row.refused)).collect::<Vec<_>>()
         };
         let full = "entries,  allocs   destroys table_fulls\n000003ff  00000001 00000000 00000002\n000003ff  00000001 00000000 00000001\n";
@@ -215,7 +215,7 @@ mod tests {
         let mut read = |now_ns| {
             let mut rows = Vec::new();
             let known = KnownReadings { tasks: &tasks, load: None, cgroups: &cgroups, now_ns };
-            reader.sample(&root, Extent::All, known, &mut rows);
+            reader.sample(&root, ReadScope::All, known, &mut rows);
             rows.into_iter().map(|row| (row.kind, row.used, row.max)).collect::<Vec<_>>()
         };
         assert_eq!(read(1), [], "without connection tracking");

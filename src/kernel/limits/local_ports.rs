@@ -10,7 +10,7 @@ use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, SOCK_DIAG_BY_FAMILY
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponseHeader, SocketId, StateFlags};
 use nix::sys::socket::SockProtocol;
 
-use super::reading::{Extent, MIN_KEPT_SHARE, is_near};
+use super::reading::{MIN_KEPT_SHARE, ReadScope, is_near};
 use crate::ids::cpu_list::parse_cpu_list;
 use crate::kernel::clock::thread_cpu_ns;
 use crate::kernel::fields::{lines, parse_single_u64, parse_u64, words};
@@ -48,8 +48,8 @@ impl Default for LocalPortReader {
 }
 
 impl LocalPortReader {
-    pub fn sample(&mut self, root: &Root, extent: Extent, now_ns: u64, rows: &mut Vec<Limit>) {
-        if extent == Extent::All || !self.rows.is_empty() {
+    pub fn sample(&mut self, root: &Root, scope: ReadScope, now_ns: u64, rows: &mut Vec<Limit>) {
+        if scope == ReadScope::All || !self.rows.is_empty() {
             self.update(root, now_ns);
         }
         rows.extend_from_slice(&self.rows);

@@ -1,7 +1,7 @@
 //! The open file descriptors of each process against its limit: st_size of /proc/PID/fd, which needs no privilege, and
 //! /proc/PID/limits. A process that did not run since the last reading has as many as before.
 
-use super::reading::{Extent, KnownReadings, MIN_KEPT_SHARE, is_near};
+use super::reading::{KnownReadings, MIN_KEPT_SHARE, ReadScope, is_near};
 use crate::ids::ProcessId;
 use crate::kernel::fields::{lines, parse_u64, words};
 use crate::kernel::root::Root;
@@ -49,7 +49,14 @@ impl OpenFileReader {
         self.counts_supported == Some(true)
     }
 
-    pub fn sample(&mut self, root: &Root, files: &TaskFiles, extent: Extent, known: KnownReadings<'_>, rows: &mut Vec<Limit>) {
+    pub fn sample(
+        &mut self,
+        root: &Root,
+        files: &TaskFiles,
+        scope: ReadScope,
+        known: KnownReadings<'_>,
+        rows: &mut Vec<Limit>,
+    ) {
         // This process has descriptors open: before Linux 6.2 the size is 0.
         let count_of = |pid: u32| files.descriptor_count(pid).ok();
         let own = || count_of(std::process::id()).is_some_and(|count| count > 0);
@@ -61,7 +68,7 @@ impl OpenFileReader {
         for process in known.tasks.processes.iter().filter(|process| !process.kernel_thread) {
             while before.next_if(|old| old.id.pid < process.pid).is_some() {}
             let mut this = before.next_if(|old| old.id == process.id()).unwrap_or_else(|| KnownProcess::new(process.id()));
-            let wanted = extent == Extent::All || this.cpu_time.is_none() || this.is_near();
+            let wanted = scope == ReadScope::All || this.cpu_time.is_none() || this.is_near();
             if wanted && left > 0 && this.cpu_time != Some(cpu_time(process)) {
                 left -= 1;
                 this.read(process, count_of(process.pid), root, known.now_ns);
@@ -147,7 +154,7 @@ mod tests {
             let tasks = Tasks { processes: vec![Arc::new(process)], ..Tasks::default() };
             let mut rows = Vec::new();
             let known = KnownReadings { tasks: &tasks, load: None, cgroups: &cgroups, now_ns: seconds * 1_000_000_000 };
-            reader.sample(&root, &files, Extent::All, known, &mut rows);
+            reader.sample(&root, &files, ReadScope::All, known, &mut rows);
             rows.into_iter().map(|row| row.max).collect::<Vec<_>>()
         };
         write(1_000_000);

@@ -10,7 +10,7 @@ pub const MIN_KEPT_SHARE: f64 = 0.8;
 
 /// What is read in this sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum ReadScope {
     All,
     /// Only what was near its limit at the last reading
     Near,

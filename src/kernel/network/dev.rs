@@ -1,15 +1,15 @@
 //! Parses /proc/net/dev: a line for each interface, its columns found by the names in the header.
 
 use crate::kernel::fields::{lines, parse_u64, words};
-use crate::sample::network::Direction;
+use crate::sample::network::DirectionCounters;
 use crate::units::Counter;
 
 /// One interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DevLine<'a> {
     pub name: &'a [u8],
-    pub rx: Direction,
-    pub tx: Direction,
+    pub rx: DirectionCounters,
+    pub tx: DirectionCounters,
     pub multicast: Counter,
     pub collisions: Counter,
     pub carrier_losses: Counter,
@@ -79,7 +79,7 @@ fn parse_line<'a>(text: &'a [u8], columns: &Columns) -> Option<DevLine<'a>> {
     let numbers = numbers.filter(|numbers| numbers.len() >= columns.count && !name.is_empty())?;
     let counter = |place: usize| numbers.get(place).copied().map(Counter);
     let direction = |places: &DirectionColumns| {
-        Some(Direction {
+        Some(DirectionCounters {
             bytes: counter(places.bytes)?,
             packets: counter(places.packets)?,
             errors: counter(places.errors)?,

@@ -1,7 +1,6 @@
 //! Finds the threads that sleep in a send, connect, receive or poll call on given sockets: by the descriptor of their system call
-//! (/proc/PID/task/TID/syscall), by the list of descriptors of poll, which is read from their memory, and by what their epoll instance
-//! watches (/proc/PID/fdinfo). Expensive, hence only for sockets
-//! that wait.
+//! (/proc/PID/task/TID/syscall), by the list of descriptors of poll, which is read from their memory, and by what their epoll
+//! instance watches (/proc/PID/fdinfo). Expensive, hence only for sockets that wait.
 
 pub mod awaited_sockets;
 
@@ -165,7 +164,7 @@ pub fn sockets_to_read(task: TaskId, files: &mut TaskFiles, machine: &[u8]) -> V
     descriptors.into_iter().filter_map(|descriptor| socket_of(task.pid, descriptor, files)).collect()
 }
 
-/// Their descriptors, and those of other files in which it sleeps so.
+/// The descriptors until one of which it sleeps to read: sockets and other files.
 pub fn descriptors_to_read(task: TaskId, files: &mut TaskFiles, machine: &[u8]) -> Vec<u64> {
     let TaskId { pid, tid, .. } = task;
     match sleeping_call(pid, tid, files, machine) {

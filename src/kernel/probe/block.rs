@@ -118,7 +118,7 @@ impl BlockProbe {
         })
     }
 
-    /// Counts, or goes on to count.
+    /// Attaches the program, which then counts.
     pub fn attach(&mut self) -> io::Result<()> {
         if self.link.is_none() {
             self.link = Some(sys::bpf_raw_tracepoint_open(self.program.as_fd(), None)?);

@@ -1,4 +1,5 @@
-//! The program of `probe/block` for sampling: loaded when sampling begins, attached for as much of the time as costs little.
+//! The program of `probe/block` for sampling: loaded when sampling begins, attached for as much of the time as its CPU limit
+//! allows.
 //!
 //! Its cost is the number of requests times `NS_PER_REQUEST`: what the kernel measures of each run (bpf_stats_enabled) costs more
 //! than the program itself.
@@ -67,7 +68,7 @@ pub fn layout(root: &Root) -> BlockLayout {
     BlockLayout::new(possible_cpus(root), u32::try_from(devices).unwrap_or(u32::MAX))
 }
 
-/// Loads and attaches the program, and waits for that: for `doctor`. `program` is this one.
+/// Loads and attaches the program, and waits for that: for `doctor`. `program`: the path of stalltop, run again as the loader.
 pub fn try_to_attach(root: &Root, program: &Path) -> Result<(), ProbeError> {
     if let Some((_, why)) = load_obstacle(root) {
         return Err(ProbeError::NotPossible(why));

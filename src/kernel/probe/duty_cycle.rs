@@ -1,5 +1,5 @@
-//! When a program is attached that would cost more than a share of one CPU: for a part of the time, so that it costs that share. While
-//! it is detached it costs nothing. What it counts is then a sample of the events.
+//! Decides when a program that would exceed its share of a CPU is attached: for a part of the time, so that it costs that share.
+//! While it is detached it costs nothing. What it counts is then a sample of the events.
 
 use crate::kernel::waits::budget::CpuBudget;
 
@@ -51,7 +51,7 @@ impl DutyCycle {
         self.limit.as_ref().is_some_and(|(share, _)| self.cost_share > *share)
     }
 
-    /// Measures the rate of events, of which the program has counted so many in all.
+    /// Updates the event rate; `events`: counted so far.
     pub fn measure(&mut self, events: u64, now_ns: u64) {
         self.spend(now_ns);
         if self.attached_ns < MIN_MEASURED_NS {

@@ -110,8 +110,8 @@ pub struct FileSystemsProbe {
 }
 
 impl FileSystemsProbe {
-    /// Loads and attaches the programs, which takes a third of a second, and waits for that. `program` is this one. With `only`, one file
-    /// system is counted.
+    /// Loads and attaches the programs, which takes a third of a second, and waits for that. `program`: the path of stalltop, run
+    /// again as the loader. With `only`, one file system is counted.
     pub fn attach(
         program: &Path,
         layout: FileSystemsLayout,

@@ -166,12 +166,12 @@ pub struct LoaderProcess {
 }
 
 impl LoaderProcess {
-    /// Runs `program`, which is this one, and waits for what it loads.
+    /// Runs `program`, the path of stalltop, as the loader, and waits for what it loads.
     pub fn load(program: &Path, wanted: ProbeProgram) -> Result<Loaded, ProbeError> {
         LoaderProcess::spawn(program, wanted).map_err(ProbeError::Spawn)?.wait_for_result()
     }
 
-    /// Starts `program`, which is this one; does not wait.
+    /// Starts `program`, the path of stalltop, as the loader; does not wait.
     pub fn spawn(program: &Path, wanted: ProbeProgram) -> io::Result<LoaderProcess> {
         let (socket, theirs) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK)?;

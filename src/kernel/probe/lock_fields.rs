@@ -1,5 +1,5 @@
-//! The fields of the kernel in which a lock names its holder, and a thread the lock that it waits for. A kernel has them or not,
-//! by its version and its configuration: the program that reads them (assets/probe/tasks.bpf.c) says which it has found.
+//! Which kernel fields name the holder of a lock and the lock a thread waits for: it depends on the kernel's version and
+//! configuration; assets/probe/tasks.bpf.c reports which exist.
 
 /// What the program has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +22,12 @@ const LAST_HOLDER: u32 = 1 << 3;
 const RWSEM_OWNER: u32 = 1 << 4;
 const MMAP_LOCK: u32 = 1 << 5;
 
-/// Locks inside the kernel, by what must be known to name their holder.
+/// Kernel locks, by the fields needed to name their holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldLocks {
     Mutexes,
     Semaphores,
-    /// `task_struct.blocker` has them from Linux 6.17 on: the types do not tell.
+    /// `task_struct.blocker` has them from Linux 6.17 on: BTF does not show it.
     RwSemaphores,
     /// Waits for mmap_lock that a fatal signal ends
     MmapLock,

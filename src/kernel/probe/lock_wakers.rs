@@ -40,8 +40,8 @@ pub struct LockWakersProbe {
 /// What was counted at one futex since it has been watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockWakes {
-    /// Threads that a futex call of their process woke there, which had waited as for a contended mutex, after its word was set to another
-    /// value
+    /// Wake-ups there by futex calls of the same process, of threads that waited as for a contended mutex, after the word had
+    /// changed
     pub wake_ups: u64,
     /// tid of the thread that was woken last; `None`: none was
     pub woken: Option<u32>,
@@ -90,7 +90,7 @@ impl LockWakersProbe {
         self.link = None;
     }
 
-    /// Watches the futex at this address of a process, in this place below `MAX_LOCKS`, which counts from 0 then.
+    /// Watches the futex at this address of a process, at index `place`, below `MAX_LOCKS`; its counts restart at 0.
     pub fn watch(&self, place: usize, pid: u32, address: u64) {
         let first = place * LOCK_WORDS;
         // The program sees the process last.

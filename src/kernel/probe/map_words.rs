@@ -23,7 +23,7 @@ pub fn device_number(id: DiskId) -> u32 {
     id.major << 20 | id.minor & 0xf_ffff
 }
 
-/// Where a device is searched in a table: `find_device` in block.bpf.c, `slot_of` in file_systems.bpf.c
+/// Start of the search for a device in a table: `find_device` in block.bpf.c, `slot_of` in file_systems.bpf.c
 pub fn device_hash(number: u32) -> u32 {
     (number >> 20).wrapping_mul(31).wrapping_add(number)
 }

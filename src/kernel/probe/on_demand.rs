@@ -34,7 +34,7 @@ impl LoadedProbe for LockWakersProbe {
 /// A load that failed is tried again after this time: the machine may have been short of memory or CPU time.
 const RETRY_NS: u64 = 600_000_000_000;
 
-/// A program, from the first request on.
+/// A program that is loaded at its first request.
 #[derive(Debug)]
 pub struct OnDemandProbe<P> {
     /// This program, which is the loader; `None`: the program is not wanted
@@ -54,7 +54,7 @@ impl<P> Default for OnDemandProbe<P> {
 }
 
 impl<P: LoadedProbe> OnDemandProbe<P> {
-    /// `program` is this one.
+    /// `program`: the path of stalltop, run again as the loader.
     pub fn new(program: PathBuf) -> OnDemandProbe<P> {
         OnDemandProbe { program: Some(program), ..OnDemandProbe::default() }
     }

@@ -40,7 +40,7 @@ pub enum LoadError {
     /// No /sys/kernel/btf/vmlinux: a kernel before 5.4, or built without CONFIG_DEBUG_INFO_BTF.
     #[error("the kernel does not describe its types (/sys/kernel/btf/vmlinux): {0}")]
     Btf(#[from] BtfError),
-    /// Nor can a program do without.
+    /// Neither with BTF nor without.
     #[error("the kernel does not describe its types (/sys/kernel/btf/vmlinux), and without: {0}")]
     WithoutBtf(#[source] Box<LoadError>),
     #[error("where the kernel keeps what it has of a thread: {0}")]

@@ -67,8 +67,9 @@ pub struct QueryProbe {
 }
 
 impl QueryProbe {
-    /// Loads and attaches the programs, which takes a third of a second, and waits for that. `program` is this one, `pid` the process of
-    /// the server. Blocks where the file system of the server's program does not answer.
+    /// Loads and attaches the programs, which takes a third of a second, and waits for that. `program`: the path of stalltop, run
+    /// again as the loader; `pid`: the process of the server. Blocks where the file system of the server's program does not
+    /// answer.
     pub fn attach(program: &Path, pid: u32, server: &DatabaseServer) -> Result<QueryProbe, ProbeError> {
         let layout = QueryLayout { pid, database: server.database };
         let functions = layout.database.functions().len();
@@ -86,7 +87,7 @@ impl QueryProbe {
         })
     }
 
-    /// Whether a server could be counted, without one: for `doctor`.
+    /// Tries to load the programs without a server, for `doctor`.
     pub fn try_to_load(program: &Path) -> Result<(), ProbeError> {
         sys_admin::check_permitted().map_err(not_permitted)?;
         uprobes::events().map_err(ProbeError::NoUprobes)?;

@@ -72,7 +72,8 @@ pub struct RunQueueProbe {
 }
 
 impl RunQueueProbe {
-    /// Loads and attaches the program, which takes a third of a second, and waits for that. `program` is this one.
+    /// Loads and attaches the program, which takes a third of a second, and waits for that. `program`: the path of stalltop, run
+    /// again as the loader.
     pub fn attach(program: &Path, layout: RunQueueLayout) -> Result<RunQueueProbe, ProbeError> {
         let loaded = LoaderProcess::load(program, ProbeProgram::RunQueue(layout))?;
         let [cpus, processes, places, link] =

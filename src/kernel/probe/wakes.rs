@@ -109,7 +109,7 @@ pub enum LastState {
 }
 
 impl WakesProbe {
-    /// Loads the programs, and waits for that. `program` is this one.
+    /// Loads the programs, and waits for that. `program`: the path of stalltop, run again as the loader.
     pub fn load(program: &Path) -> Result<WakesProbe, ProbeError> {
         WakesProbe::new(LoaderProcess::load(program, ProbeProgram::Wakes)?)
     }
@@ -141,7 +141,7 @@ impl WakesProbe {
         self.access
     }
 
-    /// Has the threads of these processes counted from now on, and of no others. What was counted of others before remains.
+    /// Counts the threads of these processes from now on, and of no others. What was counted of others before remains.
     pub fn watch(&mut self, pids: &[u32]) {
         let mut wanted = [0_u64; WATCHED_WORDS];
         for &pid in pids {
@@ -196,7 +196,7 @@ impl WakesProbe {
         self.traced_threads().filter_map(state).collect()
     }
 
-    /// Events that were not counted; `None` if the kernel does not tell.
+    /// Events that were not counted; `None` if the kernel does not report them.
     pub fn lost_events(&self) -> Option<u64> {
         self.programs
             .iter()

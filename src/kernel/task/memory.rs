@@ -1,5 +1,5 @@
-//! Reads the memory of a process (process_vm_readv). It takes the permission to trace the process: the same user, or CAP_SYS_PTRACE,
-//! as /proc/PID/syscall does, which shows the addresses.
+//! Reads the memory of a process (process_vm_readv). It needs the permission to trace the process: the same user, or
+//! CAP_SYS_PTRACE, as /proc/PID/syscall does, which shows the addresses.
 
 use std::io::{self, IoSliceMut};
 
@@ -10,8 +10,8 @@ use nix::unistd::Pid;
 use crate::sample::task::TaskState;
 use crate::sample::waits::WaitClass;
 
-/// Fills the beginning of `bytes` from that address on, as far as it is mapped; how many. Fails without permission, if the process has
-/// ended, and if nothing is mapped there.
+/// Fills the beginning of `bytes` from that address on, as far as it is mapped; returns how many. Fails without permission, if
+/// the process has ended, and if nothing is mapped there.
 pub fn read_mapped(pid: u32, address: u64, bytes: &mut [u8]) -> Result<usize, Errno> {
     let base = usize::try_from(address).map_err(|_| Errno::EFAULT)?;
     let pid = Pid::from_raw(i32::try_from(pid).map_err(|_| Errno::ESRCH)?);
@@ -36,7 +36,7 @@ pub fn may_hold_memory_lock(state: TaskState, class: Option<WaitClass>, is_in_pa
     state == TaskState::Blocked && (is_in_page_fault || !is_clear)
 }
 
-/// The words at these addresses: of those from the first one that is not mapped none.
+/// The words at these addresses, up to the first that is not mapped.
 pub fn read_words(pid: u32, addresses: &[u64]) -> Result<Vec<u32>, Errno> {
     if let Some(words) = read_near_words(pid, addresses) {
         return Ok(words);
@@ -53,7 +53,7 @@ pub fn read_longs(pid: u32, addresses: &[u64]) -> Result<Vec<u64>, Errno> {
     Ok(longs.iter().map(|&long| u64::from_ne_bytes(long)).collect())
 }
 
-/// So many bytes from each of these addresses, one behind the other: of those from the first one that is not mapped none.
+/// So many bytes from each of these addresses, one behind the other, up to the first that is not mapped.
 pub fn read_scattered(pid: u32, addresses: &[u64], length: usize) -> Result<Vec<u8>, Errno> {
     /// Of one system call
     const IOV_MAX: usize = 1024;

@@ -32,7 +32,7 @@ const MIN_READINGS: u32 = 3;
 const DETECTION_TIMEOUT: Duration = Duration::from_millis(20);
 
 impl WaitChannelFile {
-    /// Reads the files of a thread that sleeps, which this starts. A captured tree has wchan.
+    /// Starts a thread that sleeps, and tries its files. A captured tree has wchan.
     pub fn detect(root: &Root) -> WaitChannelFile {
         if !root.is_host() {
             return WaitChannelFile::Wchan;

@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::access_target::{AccessTarget, AccessedTarget};
 use super::elf_file::ElfFile;
 use super::mappings::Mapping;
 use super::process_files::open_mapped;
-use super::touched_place::{Place, TouchedPlace};
 use crate::kernel::root::{Root, absent_from_io_error};
 use crate::sample::{Absent, Reading};
 
@@ -27,22 +27,22 @@ pub struct CodeFiles {
     root: Root,
     known: FxHashMap<FileIdentity, Reading<Rc<ElfFile>>>,
     bytes: usize,
-    hung: FxHashSet<Place>,
-    pub touched: TouchedPlace,
+    hung: FxHashSet<AccessTarget>,
+    pub accessed: AccessedTarget,
 }
 
 impl CodeFiles {
-    /// `hung`: what did not answer before, and is not touched again.
-    pub fn new(root: Root, hung: FxHashSet<Place>, touched: TouchedPlace) -> CodeFiles {
-        CodeFiles { root, known: FxHashMap::default(), bytes: 0, hung, touched }
+    /// `hung`: what did not answer before, and is not accessed again.
+    pub fn new(root: Root, hung: FxHashSet<AccessTarget>, accessed: AccessedTarget) -> CodeFiles {
+        CodeFiles { root, known: FxHashMap::default(), bytes: 0, hung, accessed }
     }
 
     pub fn root(&self) -> &Root {
         &self.root
     }
 
-    pub fn is_hung(&self, place: Place) -> bool {
-        self.hung.contains(&place)
+    pub fn is_hung(&self, target: AccessTarget) -> bool {
+        self.hung.contains(&target)
     }
 
     /// Memory that they take.
@@ -63,16 +63,16 @@ impl CodeFiles {
 
     /// The file of a mapping. `executable`: the link /proc/PID/exe.
     pub fn read(&mut self, pid: u32, mapping: &Mapping, executable: &OsStr) -> Reading<Rc<ElfFile>> {
-        if self.is_hung(Place::Device(mapping.device)) {
+        if self.is_hung(AccessTarget::Device(mapping.device)) {
             return Err(Absent::Os(libc::ETIMEDOUT));
         }
         let read = self.open_and_read(pid, mapping, executable);
-        self.touched.set(Some(Place::Process(pid)));
+        self.accessed.set(Some(AccessTarget::Process(pid)));
         read
     }
 
     fn open_and_read(&mut self, pid: u32, mapping: &Mapping, executable: &OsStr) -> Reading<Rc<ElfFile>> {
-        let file = open_mapped(&self.root, pid, mapping, executable, &self.touched)?;
+        let file = open_mapped(&self.root, pid, mapping, executable, &self.accessed)?;
         let status = file.metadata().map_err(|error| absent_from_io_error(&error))?;
         let modified = (status.mtime(), status.mtime_nsec());
         let identity = FileIdentity { device: status.dev(), inode: status.ino(), size: status.size(), modified };

@@ -46,8 +46,7 @@ impl ElfFile {
         elf
     }
 
-    /// What must be added to an address in the file to have that in memory, where the file is mapped executable from this offset on at
-    /// `start`.
+    /// Load bias: address in memory − address in the file, if `offset` is mapped executable at `start`.
     pub fn load_bias(&self, start: u64, offset: u64) -> Option<u64> {
         let holds = |segment: &&CodeSegment| {
             // The kernel maps whole pages.

@@ -1,5 +1,6 @@
-//! Where the frame pointer is needed and not known: /proc/PID/task/TID/syscall has the stack pointer alone. A function that keeps its
-//! frame by rbp says in its first instructions how large the frame is; else the return address is searched for on the stack.
+//! Finds a caller's frame where unwinding needs the frame pointer: /proc/PID/task/TID/syscall has the stack pointer alone. A
+//! function that keeps its frame by rbp says in its first instructions how large the frame is; else the return address is
+//! searched for on the stack.
 
 use super::process_memory::{ProcessMemory, StackMemory};
 

@@ -8,29 +8,29 @@ use std::path::Path;
 
 use nix::sys::stat::{FileStat, fstat};
 
+use super::access_target::{AccessTarget, AccessedTarget};
 use super::mappings::Mapping;
-use super::touched_place::{Place, TouchedPlace};
 use crate::kernel::regular_file::{open_link, open_place_below, reopen_regular};
 use crate::kernel::root::{Root, absent_from_errno};
 use crate::kernel::sys_admin;
 use crate::sample::{Absent, Reading};
 
 /// Opens the file of a mapping: also one of a container, and one that was deleted. `executable`: the link /proc/PID/exe.
-pub fn open_mapped(root: &Root, pid: u32, mapping: &Mapping, executable: &OsStr, touched: &TouchedPlace) -> Reading<File> {
+pub fn open_mapped(root: &Root, pid: u32, mapping: &Mapping, executable: &OsStr, accessed: &AccessedTarget) -> Reading<File> {
     // It is the file itself, whatever its path leads to now. Takes CAP_SYS_ADMIN.
     if sys_admin::check_permitted().is_ok() {
         // The link takes the lock of the process's memory, the file touches its file system.
-        touched.set(Some(Place::Process(pid)));
+        accessed.set(Some(AccessTarget::Process(pid)));
         let link = root.path(format!("proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end));
         if let Ok(file) = sys_admin::with_sys_admin(|| open_link(&link)).flatten() {
-            touched.set(Some(Place::Device(mapping.device)));
+            accessed.set(Some(AccessTarget::Device(mapping.device)));
             if let Ok(file) = reopen_regular(file) {
                 return Ok(file);
             }
         }
     }
     // A path may lead to any file system.
-    touched.set(Some(Place::Process(pid)));
+    accessed.set(Some(AccessTarget::Process(pid)));
     let file = if mapping.path[..] == *executable.as_bytes() {
         open_link(&root.path(format!("proc/{pid}/exe")))?
     } else if mapping.is_deleted() {
@@ -43,7 +43,7 @@ pub fn open_mapped(root: &Root, pid: u32, mapping: &Mapping, executable: &OsStr,
         return Err(Absent::NoSuchFile);
     }
     if status.st_dev == mapping.device {
-        touched.set(Some(Place::Device(mapping.device)));
+        accessed.set(Some(AccessTarget::Device(mapping.device)));
     }
     reopen_regular(file)
 }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     fn content(mapping: &Mapping) -> Reading<String> {
-        let mut file = open_mapped(&Root::host(), std::process::id(), mapping, OsStr::new(""), &TouchedPlace::default())?;
+        let mut file = open_mapped(&Root::host(), std::process::id(), mapping, OsStr::new(""), &AccessedTarget::default())?;
         let mut text = String::new();
         file.read_to_string(&mut text).unwrap();
         Ok(text)

@@ -1,4 +1,4 @@
-//! Where a thread stands (/proc/PID/task/TID/syscall), and the memory of its stack (process_vm_readv).
+//! Reads a thread's registers (/proc/PID/task/TID/syscall), and the memory of its stack (process_vm_readv).
 
 use crate::ids::TaskId;
 use crate::kernel::fields::parse_prefixed_hexadecimal;
@@ -18,7 +18,7 @@ pub struct Registers {
     pub program_counter: u64,
 }
 
-/// The registers of a thread; `Vanished` if it runs. Takes the permission to trace it: the same user, or CAP_SYS_PTRACE.
+/// The registers of a thread; `Vanished` if it runs. Needs the permission to trace it: the same user, or CAP_SYS_PTRACE.
 pub fn read_registers(root: &Root, task: TaskId, buffer: &mut Vec<u8>) -> Reading<Registers> {
     root.read(format!("proc/{}/task/{}/syscall", task.pid, task.tid), buffer)?;
     parse_registers(buffer)

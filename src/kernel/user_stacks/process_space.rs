@@ -166,7 +166,7 @@ impl ProcessSpace {
         Some(start.wrapping_add(*bias))
     }
 
-    /// Why a function's caller is not found by tables: of a file that could not be read. `None`: it could.
+    /// Why the file of a function could not be read; `None`: it could.
     pub fn why_not_loaded(&self, address: u64) -> Option<String> {
         let mapping = find_mapping(&self.mappings, address)?;
         let name = printable(mapping.file_name());

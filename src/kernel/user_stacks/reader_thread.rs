@@ -1,5 +1,5 @@
-//! The thread that reads, unwinds and names user stacks. A file system that does not answer, or a process whose memory is locked, blocks
-//! this thread alone: after 30 s it is given up for another one, which leaves that place alone until the first one is answered.
+//! The thread that reads, unwinds and names user stacks. A file system that does not answer, or a process whose memory is locked,
+//! blocks this thread alone: after 30 s another thread replaces it, and avoids that target until the first one is answered.
 //! `table_loader` has the limit of memory.
 
 mod stack_unwinder;
@@ -9,8 +9,8 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use self::stack_unwinder::StackUnwinder;
+use super::access_target::AccessedTarget;
 use super::code_files::CodeFiles;
-use super::touched_place::TouchedPlace;
 use crate::ids::TaskId;
 use crate::kernel::root::{Root, absent_from_io_error};
 use crate::kernel::stacks::USER_STACK_THREAD;
@@ -47,7 +47,7 @@ pub struct AnsweredStack {
 struct Link {
     requests: SyncSender<Vec<WantedStack>>,
     answers: Receiver<Vec<AnsweredStack>>,
-    touched: TouchedPlace,
+    accessed: AccessedTarget,
     asked_at: Option<Instant>,
     /// Samples in which its answer was wanted. One that did not come in time is not waited for again.
     samples: u32,
@@ -59,7 +59,7 @@ pub struct ReaderThread {
     root: Root,
     link: Option<Link>,
     /// Where those are blocked that were given up
-    given_up: Vec<TouchedPlace>,
+    given_up: Vec<AccessedTarget>,
 }
 
 impl ReaderThread {
@@ -94,7 +94,7 @@ impl ReaderThread {
                 return Ok(());
             }
             // Left where it is: a thread that is blocked in the kernel cannot be ended. It ends when it is answered.
-            self.given_up.extend(self.link.take().map(|link| link.touched));
+            self.given_up.extend(self.link.take().map(|link| link.accessed));
         }
         self.forget_ended();
         if self.given_up.len() >= MAX_GIVEN_UP {
@@ -142,22 +142,22 @@ impl ReaderThread {
         }
     }
 
-    /// What has answered may be touched again, by a thread that does not know it as hung.
+    /// What has answered may be accessed again, by a thread that does not know it as hung.
     fn forget_ended(&mut self) {
         let before = self.given_up.len();
-        self.given_up.retain(TouchedPlace::is_of_running_thread);
+        self.given_up.retain(AccessedTarget::is_of_running_thread);
         if self.given_up.len() < before {
             self.link.take_if(|link| link.asked_at.is_none());
         }
     }
 }
 
-fn start(root: &Root, given_up: &[TouchedPlace]) -> Reading<Link> {
+fn start(root: &Root, given_up: &[AccessedTarget]) -> Reading<Link> {
     let (requests, work) = sync_channel::<Vec<WantedStack>>(1);
     let (sender, answers) = sync_channel(1);
-    let touched = TouchedPlace::default();
-    let hung = given_up.iter().filter_map(TouchedPlace::get).collect();
-    let (root, own) = (root.clone(), touched.clone());
+    let accessed = AccessedTarget::default();
+    let hung = given_up.iter().filter_map(AccessedTarget::get).collect();
+    let (root, own) = (root.clone(), accessed.clone());
     let body = move || {
         // Not permitted: it runs as this program does.
         let _ = sys::set_nice(NICE);
@@ -170,7 +170,7 @@ fn start(root: &Root, given_up: &[TouchedPlace]) -> Reading<Link> {
     };
     let started = Builder::new().name(USER_STACK_THREAD.to_owned()).stack_size(STACK_BYTES).spawn(body);
     started.map_err(|error| absent_from_io_error(&error))?;
-    Ok(Link { requests, answers, touched, asked_at: None, samples: 0 })
+    Ok(Link { requests, answers, accessed, asked_at: None, samples: 0 })
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! The connections on which threads for which others wait have sent a request, and have no answer yet: of the sockets of which they sleep
-//! until one can be read, by sock_diag. A thread in an event loop watches many: kept is the last request if all of them went to one
-//! address and port.
+//! Finds the connections with a request that has no answer yet, of threads for which others wait: among the sockets of their
+//! call, by sock_diag. Of an event loop's many, the last request, if all went to one address and port.
 //!
 //! Left out are connections that the other end opened (clients), those with data that is not read, and those on which nothing ever comes
 //! back (`may_be_requests`). `interval::remote_waits` has the times.
@@ -23,8 +22,8 @@ use crate::units::SmallSort;
 const MAX_THREADS: usize = 64;
 const MAX_LOOPS: usize = 8;
 
-/// Adds a row for each of these threads that has asked one remote end, unless it has one or may not wait, and returns the inodes of their sockets. With each
-/// thread comes the group of its row.
+/// Adds a row for each of these threads (each comes with its row's group) that asked one remote end, unless it has one or may not
+/// wait; returns the inodes of their sockets.
 pub(super) fn read_asked_connections(
     waits: &mut Waits,
     threads: impl Iterator<Item = (TaskId, u16)>,
@@ -92,8 +91,9 @@ pub(super) fn read_asked_connections(
 /// Whether the owner of a lock that watches these connections may wait for an answer: the leader of a pool, which waits for requests of
 /// clients under the lock, does not.
 pub(super) fn is_of_lock_owner(connections: &[&(Connection, bool)]) -> bool {
-    let serves =
-        |(connection, local_port_listens): &(Connection, bool)| *local_port_listens || connection.has_ports_of_server();
+    let serves = |(connection, local_port_listens): &(Connection, bool)| {
+        *local_port_listens || connection.is_certainly_opened_by_remote()
+    };
     !connections.iter().any(|watched| serves(watched))
 }
 
@@ -102,8 +102,8 @@ pub(super) fn is_of_lock_owner(connections: &[&(Connection, bool)]) -> bool {
 fn last_request<'a>(connections: impl Iterator<Item = &'a (Connection, bool)>) -> Option<&'a Connection> {
     let mut last: Option<&Connection> = None;
     for (connection, local_port_listens) in connections {
-        let is_of_client = *local_port_listens || connection.has_ports_of_server();
-        if is_of_client || !has_sent_last(connection) || !may_be_requests(&connection.tcp_info) {
+        let is_opened_by_remote = *local_port_listens || connection.is_certainly_opened_by_remote();
+        if is_opened_by_remote || !has_sent_last(connection) || !may_be_requests(&connection.tcp_info) {
             continue;
         }
         last = match last {

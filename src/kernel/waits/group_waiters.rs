@@ -1,4 +1,4 @@
-//! Threads that stand for a group whose threads wait for data in sockets: the processes at the other ends of theirs are searched, as for
+//! Selects threads of groups that wait for data in sockets: the processes at the other ends of their sockets are searched, as for
 //! owners of locks. Expensive, hence only for groups in which several wait so for most of the interval.
 
 use std::collections::BTreeMap;
@@ -10,13 +10,13 @@ use crate::kernel::task::files::TaskFiles;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedWait, Waits, class};
 
-/// Threads of a group in sockets from which some stand for it.
+/// Threads of a group in sockets from which some are selected.
 const MIN_SOCKET_WAITERS: usize = 4;
 /// Groups examined an interval, and threads of each: all of these must wait for one process.
 const MAX_GROUPS: usize = 4;
 const MAX_THREADS: usize = 2;
 
-/// What these threads do now.
+/// The selected threads' current waits.
 pub(super) fn group_waiters(waits: &Waits, files: &mut TaskFiles) -> Vec<BlockedWait> {
     let mut found = Vec::new();
     for (group, threads) in

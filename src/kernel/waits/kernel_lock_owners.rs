@@ -61,7 +61,7 @@ struct ContendedLock {
 }
 
 impl KernelLockOwners {
-    /// `program` is this one, which is started again to load the iterator.
+    /// `program`: the path of stalltop, run again as the loader.
     pub fn new(program: PathBuf) -> KernelLockOwners {
         KernelLockOwners { iterator: OnDemandProbe::new(program), ..KernelLockOwners::default() }
     }

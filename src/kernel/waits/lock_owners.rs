@@ -1,7 +1,7 @@
 //! Reads the owners of futex locks for which threads wait: the owner's thread id from the memory of the process
 //! (process_vm_readv, `futex_words`), and what that thread does (`holder_wait`).
 //!
-//! process_vm_readv takes the same permission as /proc/PID/syscall, which led to the futex address.
+//! process_vm_readv needs the same permission as /proc/PID/syscall, which led to the futex address.
 
 use std::cmp::Reverse;
 

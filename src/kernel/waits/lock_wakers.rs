@@ -1,5 +1,5 @@
 //! The holders of mutexes that name no owner, as those of Rust's standard library: which thread was woken last there, by an eBPF
-//! program (`probe/lock_wakers`) that is attached while such a queue stands.
+//! program (`probe/lock_wakers`) that is attached while such a queue exists.
 //!
 //! A mutex with waiters wakes one thread each time that it is released. The thread that was woken last takes it, and holds it while it
 //! does not wait there again; if it does, the thread that woke it has taken the mutex once more, provided that it was seen to wait there
@@ -74,8 +74,8 @@ struct WatchedLock {
 }
 
 impl LockWakers {
-    /// `program` is this one, which is started again to load the eBPF program. With a share, of one CPU, that is not attached where it
-    /// would take more.
+    /// `program`: the path of stalltop, run again as the loader. With a share, of one CPU, the eBPF program is not attached where
+    /// it would take more.
     pub fn new(program: PathBuf, machine: Name, max_cpu_share: Option<f64>) -> LockWakers {
         let cost = CostLimit::new(max_cpu_share);
         LockWakers { probe: OnDemandProbe::new(program), machine, cost, ..LockWakers::default() }

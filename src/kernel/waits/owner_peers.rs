@@ -1,4 +1,4 @@
-//! Finds the processes at the other ends of the pipes and sockets in which owners of locks wait, or threads that stand for their group.
+//! Finds the processes at the other ends of the pipes and sockets in which owners of locks, or selected threads of a group, wait.
 //! `peer_waits` reads what they do, `asked_connections` for which hosts they wait themselves.
 //!
 //! The pipe or socket is that of the owner's system call, or of its poll call for few descriptors. Which process has the other end open

@@ -1,4 +1,4 @@
-//! What the threads of a process do for which the owner of a lock waits, without those that wait for others.
+//! Reads what threads of a process do for which a lock's owner waits, without threads that wait for others.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -11,9 +11,8 @@ use crate::kernel::task::files::TaskFiles;
 use crate::sample::task::{Process, TaskState};
 use crate::sample::waits::{BlockedWait, Syscall, Waits};
 
-/// The waits of the threads of a process: those that the sub-samples saw, or the one in which a thread is that they did not read. Not of
-/// threads that wait for others than those at these ends, unless they have asked a remote end. Their group is that of the threads behind
-/// the lock.
+/// The waits of a process's threads, from sub-samples or else read now. Not of threads that wait for others than at these ends,
+/// unless they asked a remote end. Their group is that of the threads behind the lock.
 pub(super) fn peer_waits(
     waits: &Waits,
     (process, group): (&Process, u16),

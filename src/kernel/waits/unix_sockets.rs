@@ -132,7 +132,7 @@ pub struct UnixListener {
     pub backlog: u32,
 }
 
-/// The listening sockets whose accept queue is full: who connects to one waits.
+/// The listening sockets whose accept queue is full: a thread that connects to one waits.
 pub fn dump_full_listeners(netlink: &mut Netlink) -> Reading<Vec<UnixListener>> {
     let mut listeners = Vec::new();
     dump_messages(netlink, (1 << TCP_LISTEN, UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN), |payload| {

@@ -12,7 +12,7 @@ use crate::kernel::sys::pidfd_open;
 use crate::kernel::task::files::TaskFiles;
 use crate::kernel::task::{parse_stat, parse_syscall, parse_tgid};
 use crate::sample::waits::Syscall;
-use crate::sample::wakes::TracedProcess;
+use crate::sample::wakes::WakeTraceProcess;
 use crate::sample::{Absent, Name, Reading};
 use crate::units::SmallSort;
 
@@ -142,8 +142,8 @@ impl TracedProcesses {
         true
     }
 
-    pub fn into_sample(self) -> Vec<TracedProcess> {
-        let traced = |OpenProcess { pid, name, running }| TracedProcess { pid, name, has_ended: running.is_none() };
+    pub fn into_sample(self) -> Vec<WakeTraceProcess> {
+        let traced = |OpenProcess { pid, name, running }| WakeTraceProcess { pid, name, has_ended: running.is_none() };
         self.0.into_iter().map(traced).collect()
     }
 }

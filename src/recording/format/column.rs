@@ -11,7 +11,7 @@ const PLAIN: u64 = 0;
 /// The least value, then how far each value is above it, in bits.
 const PACKED: u64 = 1;
 
-/// More rows than this need at least one bit each, so that no few bytes decode to a table of any size.
+/// Rows beyond this take a bit each at least, so that few bytes cannot make a huge table.
 pub const MAX_FREE_ROWS: usize = 4096;
 
 /// Appends a column. `needs_bits`: its rows must not take less than a bit each.

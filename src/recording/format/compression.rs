@@ -83,7 +83,7 @@ const MAX_AT_ONCE: usize = 1 << 17;
 const LARGE: u32 = 1 << 20;
 
 impl PayloadDecompressor {
-    /// Grows with what comes out, not with what is said of its length.
+    /// Allocates by what comes out, not by the stated length.
     pub fn decompress_payload(&mut self, stored: &[u8], flags: u8, raw: u32) -> Result<Vec<u8>, FrameError> {
         if flags & COMPRESSED == 0 {
             return if stored.len() == raw as usize { Ok(stored.to_vec()) } else { Err(FrameError::Compression) };

@@ -41,11 +41,11 @@ pub enum StreamEvent {
 pub struct StreamReader<R> {
     reader: R,
     header: FileHeader,
-    /// Bytes that were read; those before `used` are processed.
+    /// Bytes that were read; those before `consumed` are parsed.
     buffer: Vec<u8>,
-    /// Bytes of `buffer` that are processed.
+    /// Bytes of `buffer` that are parsed.
     consumed: usize,
-    /// Offset in the stream of the first byte that is not processed.
+    /// Offset in the stream of the first byte that is not parsed.
     offset: u64,
     sequence_tracker: SequenceTracker,
     decoder: SampleDecoder,

@@ -14,7 +14,7 @@ pub struct OperationTotals {
     pub totals: Totals,
 }
 
-/// Adds up from each total that the command printed to the next one, unless it is lower.
+/// Adds the increases between printed totals.
 #[derive(Debug, Default)]
 pub struct OperationCounter {
     last: Option<Operations>,

@@ -59,7 +59,8 @@ pub struct WorstFinding {
     pub sentence: String,
 }
 
-/// Intervals are added in the order of time.
+/// The values of each compared figure, the window with its findings, and the totals so far. Intervals are added in the order of
+/// time.
 #[derive(Debug)]
 pub struct RecordingFigures {
     pub window: Window,

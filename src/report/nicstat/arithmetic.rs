@@ -6,13 +6,13 @@
 use crate::ids::NicId;
 use crate::interval::network::{Link, paired_with_older};
 use crate::sample::Reading;
-use crate::sample::network::{Direction, Duplex, Nic, Protocols};
+use crate::sample::network::{DirectionCounters, Duplex, Nic, Protocols};
 use crate::units::Counter;
 
-/// Which of the two.
+/// Which formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// True on a modern kernel; what is not known has no value
+    /// Corrected for a modern kernel; what is not known has no value
     Fixed,
     /// As nicstat 1.95 has it
     Compat,
@@ -162,8 +162,8 @@ fn interface_line(older: Option<&Nic>, newer: &Nic, rates: RateCalculator, link:
 }
 
 fn direction_rates(
-    older: Option<&Direction>,
-    newer: &Direction,
+    older: Option<&DirectionCounters>,
+    newer: &DirectionCounters,
     rates: RateCalculator,
     share: impl Fn(Option<f64>) -> Option<f64>,
 ) -> DirectionRates {

@@ -53,7 +53,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         ParquetWriter::create(columns, layout, sink).map_err(io::Error::other)
     }
 
-    /// One row; cells as `columns` were.
+    /// Appends a row, in the order of `columns`.
     pub fn write_row(&mut self, time: &RowTime, table: &str, cells: &[Cell]) -> io::Result<()> {
         let end = Cell::Number((time.at.realtime_ns / 1_000) as f64);
         let mut common = vec![end, Cell::Number(time.seconds)];

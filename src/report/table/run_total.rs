@@ -8,9 +8,9 @@ use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::run;
 
-/// Grows by evaluated intervals.
+/// The total so far.
 #[derive(Debug, Default)]
-pub struct RunAccumulator {
+pub struct EvaluatedRun {
     intervals: run::RunAccumulator,
     latency_statuses: Arc<[LatencyStatus]>,
 }
@@ -27,7 +27,7 @@ impl RunTotal {
     }
 }
 
-impl RunAccumulator {
+impl EvaluatedRun {
     /// Adds the interval that follows.
     pub fn add(&mut self, evaluation: &Evaluation) {
         self.intervals.add(&evaluation.interval);

@@ -1,5 +1,5 @@
-//! Threads that wait until a process of this machine reads from a Unix socket, whose buffer or queue of datagrams is full, or accepts
-//! connections, of which its accept queue is full (sock_diag UNIX_DIAG).
+//! Threads that wait for a process of this machine to read from a Unix socket whose buffer or datagram queue is full, or to
+//! accept from one whose accept queue is full (sock_diag UNIX_DIAG).
 
 use crate::ids::ProcessId;
 use crate::sample::Name;

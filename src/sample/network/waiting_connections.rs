@@ -42,8 +42,7 @@ pub struct WaitingConnections {
     /// descriptors, or in select. Epoll's descriptors are in /proc/PID/fdinfo, poll's are read from its memory; select counts only in
     /// a process with one thread
     pub polling_threads: u32,
-    /// The longest that earlier answers on these connections took, at most, as scans saw them; milliseconds. Of connections that wait
-    /// for an answer alone
+    /// Upper bound of the longest earlier answer time on these connections, as scans saw it, ms; only for `Answer`
     pub longest_answer_ms: Option<u32>,
 }
 

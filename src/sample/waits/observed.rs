@@ -17,13 +17,13 @@ pub struct ObservedWait {
     /// wchan: the kernel function it sleeps in; `None` of a thread that does not sleep, or if it is hidden from this user
     pub wchan: Option<Name>,
     /// syscall, where it was read. Of its arguments only operation and value of a futex call are kept, a value above 3 as 3:
-    /// other values are sequence numbers. Of the word of a lock that names its owner FUTEX_WAITERS and 1 are kept.
+    /// other values are sequence numbers. A word that names its owner is kept as FUTEX_WAITERS and 1.
     pub syscall: Option<RawSyscall>,
     /// The futex or semtimedop call has a timeout.
     pub has_timeout: bool,
     /// It waits with a timeout, and the last reading of its futex found a mutex of glibc that names its owner: a row of `LockOwner`.
     pub is_behind_named_owner: bool,
-    /// What its process says itself, of a process of PostgreSQL that waits in a futex: `my_wait_event_info`
+    /// `my_wait_event_info` of a PostgreSQL process that waits in a futex
     pub wait_event: Option<WaitEvent>,
     /// It waits in a futex to enter a Java monitor, as its virtual machine says (`JavaThread::_current_pending_monitor`).
     pub is_in_java_monitor: bool,

@@ -52,7 +52,7 @@ pub enum Connection {
     Ended(Option<String>),
 }
 
-/// How a host is, the worst first.
+/// Condition of a host, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     Critical,

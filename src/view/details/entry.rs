@@ -72,7 +72,7 @@ impl Entry {
         }
     }
 
-    /// Draws what is below its first `passed` lines, which only a table has.
+    /// Draws it without its first `passed` lines (tables only).
     pub fn draw(&self, pane: &mut Pane, y: u16, labels: u16, passed: usize, selected: Option<&Item>) {
         match self {
             Entry::Gap => {}

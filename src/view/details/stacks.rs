@@ -38,8 +38,7 @@ pub fn of_thread(interval: &Interval, process: &Process, thread: &Thread, page: 
     }
 }
 
-/// The stacks of a thread of a process, of one in D or of one that waits for no lock if there is one; or why those of stuck ones are not
-/// known.
+/// The stacks of one thread of a process, best one in D or behind no lock; or why those of stuck ones are not known.
 pub fn of_process(interval: &Interval, process: &Process, page: &mut Page) {
     if let [thread] = &*process.threads {
         return of_thread(interval, process, thread, page);

@@ -222,7 +222,7 @@ const ADDED_COLUMNS: [Spec; 9] = [
 /// The CPUs that the process used over time, relative to one CPU or to its maximum.
 const CPU_HISTORY: Spec = Spec::graph("CPU history", 14, |line, cell| {
     if line.thread.is_none() {
-        let cells = TimeCells::of_process(line.state, line.interval, line.process.id(), cell.width);
+        let cells = TimeCells::for_process(line.state, line.interval, line.process.id(), cell.width);
         let most = cells.values.iter().flatten().copied().fold(1.0_f32, f32::max);
         cell.glyphs(cells.glyphs(|cpus| (cpus / most, StyleRole::User)));
     }

@@ -2,8 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// Red, green and blue, 0 … 255.
-pub type Rgb = [u8; 3];
+use crate::state::theme_choice::Rgb;
 
 /// The colors of a picture where a cell has the terminal's own.
 pub const DEFAULT_FOREGROUND: Rgb = [0xd3, 0xd7, 0xdc];

@@ -9,7 +9,7 @@ use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, 
 use stalltop::sample::network::unix_senders::UnixSenders;
 use stalltop::sample::network::waiting_connections::{ConnectionWait, WaitingConnections};
 use stalltop::sample::network::{
-    Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp, Udp6, UdpSocket,
+    DirectionCounters, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp, Udp6, UdpSocket,
 };
 
 use super::dice::Dice;
@@ -39,7 +39,7 @@ pub fn protocols(d: &mut Dice) -> Protocols {
 }
 
 pub fn nic(d: &mut Dice) -> Nic {
-    let direction = |d: &mut Dice| Direction {
+    let direction = |d: &mut Dice| DirectionCounters {
         bytes: d.counter(),
         packets: d.counter(),
         errors: d.counter(),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use stalltop::ids::{CpuId, NicId, ProcessId};
 use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
-use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet};
+use stalltop::sample::network::{DirectionCounters, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet};
 use stalltop::sample::{Absent, Name};
 use stalltop::units::Counter;
 
-pub fn traffic(bytes: u64, packets: u64) -> Direction {
-    Direction { bytes: Counter(bytes), packets: Counter(packets), ..Direction::default() }
+pub fn traffic(bytes: u64, packets: u64) -> DirectionCounters {
+    DirectionCounters { bytes: Counter(bytes), packets: Counter(packets), ..DirectionCounters::default() }
 }
 
 /// A full-duplex interface that is up, of unknown speed.
@@ -24,8 +24,8 @@ pub fn nic(ifindex: u32, name: impl Into<Name>) -> NicBuilder {
             loopback: false,
             virtual_device: false,
         }),
-        rx: Direction::default(),
-        tx: Direction::default(),
+        rx: DirectionCounters::default(),
+        tx: DirectionCounters::default(),
         multicast: Counter(0),
         collisions: Counter(0),
         carrier_losses: Counter(0),
@@ -47,11 +47,11 @@ impl NicBuilder {
         self.facts(|facts| facts.speed_mbps = Ok(speed))
     }
 
-    pub fn rx(self, direction: Direction) -> Self {
+    pub fn rx(self, direction: DirectionCounters) -> Self {
         self.with(|nic| nic.rx = direction)
     }
 
-    pub fn tx(self, direction: Direction) -> Self {
+    pub fn tx(self, direction: DirectionCounters) -> Self {
         self.with(|nic| nic.tx = direction)
     }
 

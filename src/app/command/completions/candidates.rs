@@ -33,8 +33,8 @@ fn completer(command: &str, argument: &str, words: &[OsString]) -> Option<ArgVal
         ("nicstat", "interfaces") => of_words(|_| interfaces()),
         ("nicstat", "speeds") => of_words(|_| with_end(interfaces(), ":")),
         (_, "nic_speed") => of_words(|_| with_end(interfaces(), "=")),
-        ("fleet", "hosts") => of_words(|typed| SshHosts::of_user().completing(typed, true)),
-        ("mcp", "hosts") => of_words(|typed| SshHosts::of_user().completing(typed, false)),
+        ("fleet", "hosts") => of_words(|typed| SshHosts::for_user().completing(typed, true)),
+        ("mcp", "hosts") => of_words(|typed| SshHosts::for_user().completing(typed, false)),
         (_, "theme") => of_words(|_| all_themes().0.into_iter().map(|theme| theme.name().to_owned()).collect()),
         ("demo", "number") => of_candidates(|_| {
             demo::titles()

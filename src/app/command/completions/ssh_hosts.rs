@@ -15,7 +15,7 @@ pub struct SshHosts {
 }
 
 impl SshHosts {
-    pub fn of_user() -> SshHosts {
+    pub fn for_user() -> SshHosts {
         let user = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".ssh"));
         let mut hosts = SshHosts::default();
         for (directory, config, known) in

@@ -1,5 +1,6 @@
 //! Rule idle-but-blocked: CPUs are idle although there is work, because its threads are blocked. `interval::idle_blocked`
-//! computes the figure; `wait_chain` says what the threads wait for.
+//! computes the figure; `wait_chain` says what the threads wait for. The wait channel is in the chain and in `holder_place`; the
+//! sentence has the system call.
 
 use crate::findings::cross_checks::contradiction_sentence;
 use crate::findings::disk_latency::{is_disk_slow, latency_summary};

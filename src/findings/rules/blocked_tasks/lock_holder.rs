@@ -12,7 +12,7 @@ use crate::sample::waits::{Syscall, WaitClass};
 pub fn describe_lock_holder(context: &RuleContext, pid: u32) -> String {
     let Some(process) = context.process(pid) else { return format!("process {pid}") };
     let label = format!("{} ({pid})", lossy_name(&process.comm));
-    match Halt::of_process(process) {
+    match Halt::from_process(process) {
         Some(halt) => format!("{label}, which is {}", describe_halt(halt)),
         None => format!("{label}, which {}", activity(context, process)),
     }

@@ -204,7 +204,7 @@ fn used_without_queue(context: &RuleContext) -> Option<Candidate> {
     let thresholds = context.thresholds;
     let cpu = context.interval.cpu.as_ref()?;
     let busy = cpu.busy();
-    if busy < thresholds.cpu_busy_ratio || FreeCpus::of_host(context, cpu).is_enough(thresholds) {
+    if busy < thresholds.cpu_busy_ratio || FreeCpus::for_host(context, cpu).is_enough(thresholds) {
         return None;
     }
     let waiting = normal_run_queue_waiters(context)?;

@@ -35,7 +35,7 @@ pub fn used(core: &CpuUsage) -> f64 {
 
 impl FreeCpus {
     /// Of the CPUs of the host.
-    pub fn of_host(context: &RuleContext, cpu: &CpuSpan) -> FreeCpus {
+    pub fn for_host(context: &RuleContext, cpu: &CpuSpan) -> FreeCpus {
         FreeCpus {
             used: cpu.busy() + cpu.total.steal,
             ..FreeCpus::new(context.thresholds, &cpu.cpus.iter().collect::<Vec<_>>())
@@ -44,13 +44,13 @@ impl FreeCpus {
 
     /// Of the CPUs that the affinity of the thread or the cpuset of its process allows, if that was read; otherwise of the host.
     pub fn for_thread(context: &RuleContext, cpu: &CpuSpan, task: TaskId) -> FreeCpus {
-        let Some(allowed) = allowed_cpus(context, task) else { return FreeCpus::of_host(context, cpu) };
+        let Some(allowed) = allowed_cpus(context, task) else { return FreeCpus::for_host(context, cpu) };
         let ranges: Vec<_> = parse_cpu_list(allowed.as_bytes()).collect();
         let is_allowed = |core: &&CpuUsage| ranges.iter().any(|range| range.contains(&core.id.0));
         let cores: Vec<&CpuUsage> = cpu.cpus.iter().filter(is_allowed).collect();
         // A thread pinned to one CPU leaves the others to the rest of its process.
         if cores.len() <= 1 || cores.len() == cpu.cpus.len() {
-            return FreeCpus::of_host(context, cpu);
+            return FreeCpus::for_host(context, cpu);
         }
         FreeCpus { allowed: Some(allowed.clone()), ..FreeCpus::new(context.thresholds, &cores) }
     }

@@ -69,7 +69,7 @@ fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
     if full.is_empty() {
         return Vec::new();
     }
-    let free = FreeCpus::of_host(context, cpu);
+    let free = FreeCpus::for_host(context, cpu);
     // The scheduler does not move softirqs to an idle CPU.
     full.retain(|core| match is_softirq_dominated(core) {
         true => free.is_enough(thresholds) || cpu.busy() + cpu.total.steal < thresholds.cpu_busy_ratio,

@@ -71,7 +71,7 @@ fn saturated_thread(context: &RuleContext) -> Vec<Candidate> {
         let low_weight = low_weights.clause(context, thread.id.pid);
         let kernel_work = kernel_work(context, thread);
         let may_wait = is_low_priority(thread) || low_weight.is_some() || kernel_work.is_some();
-        let pipeline = Pipeline::of_process(context.interval, thread.id.pid);
+        let pipeline = Pipeline::from_process(context.interval, thread.id.pid);
         let sentence = format!(
             "{label} uses {} of one CPU, {place}: {}{}{}{}; {}{}{others}",
             percent(used.min(1.0)),

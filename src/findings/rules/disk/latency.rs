@@ -304,7 +304,7 @@ const MIN_BURST_REQUESTS: f64 = 8.0;
 /// CPUs that are idle but blocked from which a slow device is critical. docs/metrics.md, "Fixed thresholds".
 const MIN_CRITICAL_IDLE_CPUS: f64 = 0.25;
 
-/// Up to this multiple of the outstanding requests at the baseline the load counts as the same; of a tail, which makes these more by
+/// Up to this multiple of the outstanding requests at the baseline the load counts as the same; of a tail, which raises these
 /// itself, up to this multiple of the completions per second.
 pub const SAME_LOAD_OUTSTANDING: f64 = 1.25;
 

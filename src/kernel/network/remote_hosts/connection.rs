@@ -163,15 +163,15 @@ impl Connection {
         matches!(self.state, TCP_ESTABLISHED | TCP_CLOSE_WAIT)
     }
 
-    /// Whether the remote host opened it, as the ports say: the local one is a server's, and the lower one. NAT gives clients low ports,
-    /// too. A client that takes a reserved port (rresvport: NFS) is none of the remote host.
-    pub fn is_of_client(&self) -> bool {
+    /// Whether the remote host opened it, as the ports say: the local one is a server's, and the lower one. NAT gives clients low
+    /// ports, too. A local reserved port (rresvport: NFS) is no server's.
+    pub fn is_opened_by_remote(&self) -> bool {
         let (local, remote) = self.ports;
         local < FIRST_CLIENT_PORT && local < remote && !RESERVED_CLIENT_PORTS.contains(&local)
     }
 
     /// Whether the remote host opened it for certain: only its port is one of those that kernels give to clients.
-    pub fn has_ports_of_server(&self) -> bool {
+    pub fn is_certainly_opened_by_remote(&self) -> bool {
         self.ports.0 < FIRST_CLIENT_PORT && self.ports.1 >= FIRST_CLIENT_PORT
     }
 

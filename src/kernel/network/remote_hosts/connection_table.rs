@@ -223,7 +223,7 @@ impl DumpUpdate<'_> {
         };
         let Some((wait, since_ns)) = waiting else { return progress };
         // An idle client of a server of this host, which answered last, looks the same.
-        if wait == ConnectionWait::Answer && connection.has_ports_of_server() {
+        if wait == ConnectionWait::Answer && connection.is_certainly_opened_by_remote() {
             return progress;
         }
         let list = if wait == ConnectionWait::Answer { &mut self.table.awaited } else { &mut self.table.waiting };

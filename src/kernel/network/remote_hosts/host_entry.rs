@@ -73,7 +73,7 @@ impl HostEntry {
             self.recent_retransmits /= 2;
         }
         self.sums.connections = self.sums.connections.saturating_add(1);
-        let of_client = u32::from(connection.is_of_client());
+        let of_client = u32::from(connection.is_opened_by_remote());
         self.sums.client_connections = self.sums.client_connections.saturating_add(of_client);
     }
 

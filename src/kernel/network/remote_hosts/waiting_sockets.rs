@@ -118,7 +118,7 @@ pub fn may_be_requests(info: &TcpInfo) -> bool {
     })
 }
 
-/// Whether a request of the other end, which is on this machine, has been read and not been answered for that time.
+/// Whether a request of the other end, which is on this machine, has been read and not been answered for `MIN_AWAITED_MS`, less 100 ms.
 pub fn owes_answer(now: &Connection) -> bool {
     let info = &now.tcp_info;
     // The port of a client is usually the higher one.

@@ -1,5 +1,5 @@
-//! Where members of `task_struct` lie in a kernel that does not describe its types (BTF): found in copies that eBPF programs make of
-//! threads of which the values are known (assets/probe/task_layout.bpf.c; `copies` has them made).
+//! Where members of `task_struct` lie in a kernel that does not describe its types (BTF): found in copies that eBPF programs make
+//! of threads of which the values are known (assets/probe/task_layout.bpf.c; `copies` makes them).
 //!
 //! The fields of the tracepoints do not suffice for the programs of wake-ups: they have a thread id, but neither its process nor its
 //! system call. What is not found in all copies at one place, and at no other, is an error.

@@ -10,7 +10,7 @@ use super::task_layout::{RegisterLayout, TaskLayout};
 use super::{LoadError, load_tracepoint, map_descriptor};
 use crate::kernel::probe::loader_process::{Loaded, TaskAccess};
 
-/// An object file: its programs, each with the name of the one that does without types and of its tracepoint, and its maps.
+/// An object file: its programs, each with its BTF-free variant and the tracepoint of that; its maps.
 #[derive(Debug)]
 pub struct WakeUpObject {
     bytes: &'static [u8],
@@ -43,7 +43,7 @@ pub(super) fn load(object: &WakeUpObject) -> Result<Loaded, LoadError> {
     }
 }
 
-/// The programs that read tasks in this way.
+/// Loads the programs that read tasks by `access`.
 pub fn load_by(object: &WakeUpObject, access: TaskAccess) -> Result<Loaded, LoadError> {
     let (loaded, programs) = match access {
         TaskAccess::Types => load_with_types(object)?,

@@ -1,4 +1,4 @@
-//! Where functions are in the file of a program, by its tables of symbols.
+//! Finds the file offsets of functions in a program's symbol tables.
 
 use std::fs::File;
 
@@ -12,8 +12,8 @@ const MAX_NAME_BYTES: usize = 512;
 /// Name and offset in the file
 pub type NamedOffset = (Vec<u8>, u64);
 
-/// The first function with each name, of a name of C++ with such a beginning; `None` if it is no 64-bit ELF file, or damaged, or with too
-/// many headers.
+/// The first function with each name (of a C++ name: with that prefix); `None` if it is no 64-bit ELF file, or damaged, or with
+/// too many headers.
 pub fn find_functions<const N: usize>(file: &File, wanted: [&[u8]; N]) -> Option<[Option<NamedOffset>; N]> {
     read_elf(file, MAX_SECTION_BYTES, |elf| find_in(elf, wanted))
 }

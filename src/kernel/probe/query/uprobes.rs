@@ -29,7 +29,7 @@ pub fn attach(layout: QueryLayout, executable: &File, programs: &[OwnedFd]) -> i
     links.collect()
 }
 
-/// The number of these events, and the value of `config` for the return of a function.
+/// perf's event type of uprobes, and the value of `config` for the return of a function.
 pub fn events() -> io::Result<(u32, u64)> {
     let invalid = || io::Error::new(io::ErrorKind::InvalidData, format!("{EVENTS} is not understood"));
     let kind = fs::read_to_string(format!("{EVENTS}/type"))?.trim().parse().map_err(|_| invalid())?;

@@ -1,4 +1,4 @@
-//! Reads, unwinds and names the stacks of one request, within limits of CPU time. It runs on the thread of its own.
+//! Reads, unwinds and names the stacks of one request, within limits of CPU time. It runs on the reader thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,11 +8,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{AnsweredStack, WantedStack};
 use crate::ids::TaskId;
 use crate::kernel::clock::{clock_ns, thread_cpu_ns};
+use crate::kernel::user_stacks::access_target::AccessTarget;
 use crate::kernel::user_stacks::code_files::CodeFiles;
 use crate::kernel::user_stacks::process_memory::{ProcessMemory, Registers, StackMemory, read_registers};
 use crate::kernel::user_stacks::process_space::ProcessSpace;
 use crate::kernel::user_stacks::table_loader::TableLoader;
-use crate::kernel::user_stacks::touched_place::Place;
 use crate::kernel::user_stacks::unwind::unwind;
 use crate::kernel::waits::budget::CpuBudget;
 use crate::sample::{Absent, Name, Reading};
@@ -83,7 +83,7 @@ impl StackUnwinder {
             }
             answers.push(AnsweredStack { task: wanted.task, timeslices: wanted.timeslices, functions });
         }
-        self.files.touched.set(None);
+        self.files.accessed.set(None);
         self.budget.spend(now_ns, cost_ns);
         self.once_budget.spend(now_ns, all_once_ns);
         answers
@@ -91,11 +91,11 @@ impl StackUnwinder {
 
     /// Adds to `once_ns` what is done once a process, a file and a function; `TooExpensive` where a file has to be read and may not.
     fn read_stack(&mut self, task: TaskId, may_read_files: bool, once_ns: &mut u64) -> Reading<Name> {
-        let place = Place::Process(task.pid);
-        if self.files.is_hung(place) {
+        let target = AccessTarget::Process(task.pid);
+        if self.files.is_hung(target) {
             return Err(Absent::Os(libc::ETIMEDOUT));
         }
-        self.files.touched.set(Some(place));
+        self.files.accessed.set(Some(target));
         let registers = read_registers(self.files.root(), task, &mut self.buffer)?;
         let (stack_pointer, program_counter) = (registers.stack_pointer, registers.program_counter);
         let root = self.files.root();

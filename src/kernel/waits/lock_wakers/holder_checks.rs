@@ -1,4 +1,4 @@
-//! Whether the thread that was taken for the holder of a mutex was that: the holder is the thread that wakes the next one.
+//! Checks whether the thread taken for the holder of a mutex was it: the holder wakes the next one.
 
 use crate::sample::waits::WakerChecks;
 

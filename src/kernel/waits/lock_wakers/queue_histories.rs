@@ -1,4 +1,4 @@
-//! Which queues at mutexes stand for so long that they are watched, and which threads were seen in them.
+//! Which queues at mutexes exist for so long that they are watched, and which threads were seen in them.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -51,7 +51,7 @@ impl QueueHistories {
         self.histories.retain(|_, queue| now_ns.saturating_sub(queue.last_ns) < FORGET_NS);
     }
 
-    /// The holder of another such mutex waits there: however few threads wait, it leads on to what all wait for.
+    /// A holder of another such mutex waits there: the chain goes on, however few threads wait.
     pub fn chain(&mut self, place: Place, now_ns: u64) {
         let history = self.histories.entry(place).or_default();
         history.chained_at_ns = Some(now_ns);

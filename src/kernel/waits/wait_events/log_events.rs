@@ -1,4 +1,4 @@
-//! Which wait events processes have that write the log of a server: their numbers differ between versions.
+//! Which wait events show that a process writes a server's log (WAL): their numbers differ between versions.
 
 use crate::sample::waits::WaitEvent;
 

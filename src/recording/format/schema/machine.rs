@@ -15,7 +15,7 @@ use crate::sample::cpu::{Cpu, CpuFrequency, CpuTimes, Load};
 use crate::sample::disk::{Disk, OpCounters, Operation};
 use crate::sample::limits::{Limit, LimitKind, Limits};
 use crate::sample::memory::{Memory, MemoryNode};
-use crate::sample::network::{Direction, Listener, Nic, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp};
+use crate::sample::network::{DirectionCounters, Listener, Nic, Qdisc, Softnet, SynQueue, Tcp, TcpExt, Udp};
 use crate::sample::operations::Operations;
 use crate::sample::pressure::{Pressure, Stall, StallLine};
 
@@ -146,7 +146,7 @@ columns! { Nic: 40 {
     rx_nohandler,
     qdisc,
 } }
-columns! { Direction: 8 { bytes, packets, errors, dropped, fifo_errors } }
+columns! { DirectionCounters: 8 { bytes, packets, errors, dropped, fifo_errors } }
 columns! { Qdisc: 12 {
     kind,
     backlog_bytes,

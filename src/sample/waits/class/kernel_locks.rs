@@ -1,7 +1,7 @@
 //! Kernel functions in which a thread in D waits for a lock, and the lock: names as in Linux 6.18, and older names beside them.
 //!
-//! The kernel omits its locking functions from wchan, which then has their caller. The same functions wait for I/O only in other
-//! functions that they call.
+//! The kernel omits its locking functions from wchan, which then has their caller. Where they wait for I/O, wchan has another
+//! function, which they call.
 
 use std::sync::LazyLock;
 

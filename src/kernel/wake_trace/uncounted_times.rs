@@ -20,13 +20,13 @@ type Thread = (u32, u32);
 
 /// Sums over all times that the programs were attached.
 #[derive(Debug, Default)]
-pub struct OpenIntervals {
-    threads: BTreeMap<Thread, OpenThread>,
+pub struct UncountedTimes {
+    threads: BTreeMap<Thread, UncountedThread>,
     hidden: BTreeSet<Thread>,
 }
 
 #[derive(Debug, Default)]
-struct OpenThread {
+struct UncountedThread {
     name: Name,
     times: Option<ThreadTimes>,
     waits: BTreeMap<OpenPlace, u64>,
@@ -41,12 +41,12 @@ enum OpenPlace {
     Call { number: Option<u16>, uninterruptible: bool },
 }
 
-impl OpenIntervals {
-    /// None yet, and the names of the threads of these processes, which may have ended later.
-    pub fn with_names(files: &mut TaskFiles, pids: &[u32]) -> OpenIntervals {
-        let mut intervals = OpenIntervals::default();
-        intervals.for_each_thread(files, pids, |_, _, _, _, _| ());
-        intervals
+impl UncountedTimes {
+    /// Without times; reads the names of these processes' threads now, since they may end.
+    pub fn with_names(files: &mut TaskFiles, pids: &[u32]) -> UncountedTimes {
+        let mut times = UncountedTimes::default();
+        times.for_each_thread(files, pids, |_, _, _, _, _| ());
+        times
     }
 
     /// Adds the time from the last event of each thread of these processes until the programs were detached, which was a moment ago.
@@ -89,7 +89,7 @@ impl OpenIntervals {
         &mut self,
         files: &mut TaskFiles,
         pids: &[u32],
-        mut each: impl FnMut(&mut TaskFiles, Thread, TaskState, bool, &mut OpenThread),
+        mut each: impl FnMut(&mut TaskFiles, Thread, TaskState, bool, &mut UncountedThread),
     ) {
         let mut tids = Vec::new();
         for &pid in pids {
@@ -134,7 +134,7 @@ impl OpenIntervals {
     }
 }
 
-impl OpenThread {
+impl UncountedThread {
     /// Returns that none of the time is blocked.
     fn add(&mut self, run_ns: u64, runnable_ns: u64) -> Option<u64> {
         let times = self.times.get_or_insert_default();

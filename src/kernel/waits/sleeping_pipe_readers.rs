@@ -21,7 +21,7 @@ const KEPT_NS: u64 = 10_000_000_000;
 
 /// Keeps which threads it watches, and what it last read.
 #[derive(Debug, Default)]
-pub struct PipeWriterReader {
+pub struct SleepingPipeReaders {
     watched: BTreeSet<TaskId>,
     last: Option<LastReading>,
 }
@@ -34,7 +34,7 @@ struct LastReading {
     links: Vec<PipeLink>,
 }
 
-impl PipeWriterReader {
+impl SleepingPipeReaders {
     /// Adds the pipes between these threads' processes and those that have the read end open. `now_ns`: CLOCK_BOOTTIME of the sample.
     pub fn read(
         &mut self,
@@ -117,7 +117,7 @@ mod tests {
     struct Machine {
         tree: ProcTree,
         files: TaskFiles,
-        reader: PipeWriterReader,
+        reader: SleepingPipeReaders,
     }
 
     impl Machine {
@@ -129,7 +129,7 @@ mod tests {
             ]);
             tree.link("pipe:[900]", "proc/77/fd/1");
             tree.link("pipe:[900]", "proc/70/fd/9");
-            Machine { files: TaskFiles::open(&tree.root()).unwrap(), tree, reader: PipeWriterReader::default() }
+            Machine { files: TaskFiles::open(&tree.root()).unwrap(), tree, reader: SleepingPipeReaders::default() }
         }
 
         /// The links at this time, if the writer last ran at second 1. `seen`: whether sub-samples saw it in the pipe.

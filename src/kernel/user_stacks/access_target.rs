@@ -1,10 +1,10 @@
-//! What the reader's thread touches at the moment, and what may not answer.
+//! What the reader thread accesses now, and may not answer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What may not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum AccessTarget {
     /// A file system, by its device number
     Device(u64),
     /// A process whose memory is locked (mmap_lock), or a path in its root directory, which may lead to any file system
@@ -13,19 +13,19 @@ pub enum Place {
 
 /// Shared with the sampler.
 #[derive(Clone, Debug, Default)]
-pub struct TouchedPlace(Arc<Mutex<Option<Place>>>);
+pub struct AccessedTarget(Arc<Mutex<Option<AccessTarget>>>);
 
-impl TouchedPlace {
-    pub fn set(&self, place: Option<Place>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = place;
+impl AccessedTarget {
+    pub fn set(&self, target: Option<AccessTarget>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = target;
     }
 
-    /// Whether the reader's thread runs yet: the other one that has this.
+    /// Whether the reader thread, which shares this, still runs.
     pub fn is_of_running_thread(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
-    pub fn get(&self) -> Option<Place> {
+    pub fn get(&self) -> Option<AccessTarget> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -31,7 +31,7 @@ const MAX_BYTES: u64 = 64 << 10;
 /// The content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-pub struct SavedLists {
+pub struct SavedChoices {
     task_rows: TaskRows,
     /// Its name
     pub theme: Option<String>,
@@ -41,11 +41,11 @@ pub struct SavedLists {
 }
 
 /// What was chosen in the last run, as far as it can be read.
-pub fn load() -> SavedLists {
+pub fn load() -> SavedChoices {
     with_timeout(TIMEOUT, || read(&path(&store()?)?)).ok().flatten().unwrap_or_default()
 }
 
-impl SavedLists {
+impl SavedChoices {
     /// Sets the rows, columns and panes. The notes of the demo are about the usual rows and panes.
     pub fn apply(self, state: &mut State) {
         state.options.remembered_theme = self.theme;
@@ -59,19 +59,19 @@ impl SavedLists {
 
 /// Writes what is chosen in a session. Another session may have written the file since this one has read it: only what this one changed is
 /// replaced in it.
-pub struct ListsWriter {
+pub struct ChoicesWriter {
     /// As it was read, or written last
-    known: SavedLists,
+    known: SavedChoices,
     pending: PendingChanges,
 }
 
 /// What was chosen before and after each change that has not been written, the oldest first.
 #[derive(Clone, Default)]
-struct PendingChanges(Arc<Mutex<Vec<(SavedLists, SavedLists)>>>);
+struct PendingChanges(Arc<Mutex<Vec<(SavedChoices, SavedChoices)>>>);
 
-impl ListsWriter {
-    pub fn new(state: &State) -> ListsWriter {
-        ListsWriter { known: SavedLists::chosen_in(state), pending: PendingChanges::default() }
+impl ChoicesWriter {
+    pub fn new(state: &State) -> ChoicesWriter {
+        ChoicesWriter { known: SavedChoices::chosen_in(state), pending: PendingChanges::default() }
     }
 
     /// Replaces in the file what has changed, on a thread of its own. The demo replaces nothing.
@@ -81,7 +81,7 @@ impl ListsWriter {
         }
         let changes = self.note_changes(state);
         // Nothing is lost but the choice.
-        let _ = spawn("save lists", move || {
+        let _ = spawn("save choices", move || {
             let store = store()?;
             store.make_directory().ok()?;
             changes.write(&path(&store)?).ok()
@@ -90,7 +90,7 @@ impl ListsWriter {
 
     /// Everything that is to be written, with what has changed last.
     fn note_changes(&mut self, state: &State) -> PendingChanges {
-        let chosen = SavedLists::chosen_in(state);
+        let chosen = SavedChoices::chosen_in(state);
         let before = std::mem::replace(&mut self.known, chosen.clone());
         self.pending.lock().push((before, chosen));
         self.pending.clone()
@@ -98,7 +98,7 @@ impl ListsWriter {
 }
 
 impl PendingChanges {
-    fn lock(&self) -> MutexGuard<'_, Vec<(SavedLists, SavedLists)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(SavedChoices, SavedChoices)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,10 +130,10 @@ impl PendingChanges {
     }
 }
 
-impl SavedLists {
-    fn chosen_in(state: &State) -> SavedLists {
+impl SavedChoices {
+    fn chosen_in(state: &State) -> SavedChoices {
         let ChosenColumns { hidden, shown } = state.lists.chosen_columns.clone();
-        SavedLists {
+        SavedChoices {
             task_rows: state.lists.task_rows,
             theme: state.options.remembered_theme.clone(),
             hidden_columns: hidden,
@@ -143,8 +143,8 @@ impl SavedLists {
     }
 
     /// Changes what differs between `before` and `after`.
-    fn change(&mut self, before: &SavedLists, after: SavedLists) {
-        let SavedLists { task_rows, theme, hidden_columns, shown_columns, hidden_panes } = after;
+    fn change(&mut self, before: &SavedChoices, after: SavedChoices) {
+        let SavedChoices { task_rows, theme, hidden_columns, shown_columns, hidden_panes } = after;
         if task_rows != before.task_rows {
             self.task_rows = task_rows;
         }
@@ -178,14 +178,14 @@ fn path(store: &BaselineStore) -> Option<PathBuf> {
 }
 
 /// `None` if it is missing, or is not such a file.
-fn read(path: &Path) -> Option<SavedLists> {
+fn read(path: &Path) -> Option<SavedChoices> {
     let mut text = String::new();
     let is_file = fs::metadata(path).is_ok_and(|facts| facts.is_file());
     let read = File::open(path).ok().filter(|_| is_file).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text).ok());
     read.filter(|_| !text.is_empty()).and_then(|_| toml::from_str(&text).ok())
 }
 
-fn write(path: &Path, saved: &SavedLists) -> io::Result<()> {
+fn write(path: &Path, saved: &SavedChoices) -> io::Result<()> {
     let text = toml::to_string(saved).map_err(io::Error::other)?;
     let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     file.write_all(text.as_bytes())?;
@@ -202,14 +202,14 @@ mod tests {
     /// A screen with what it found in the file, and its writer.
     struct Session {
         state: State,
-        writer: ListsWriter,
+        writer: ChoicesWriter,
     }
 
     impl Session {
         fn open(path: &Path) -> Session {
             let mut state = screen((80, 24), Source::Live);
             read(path).unwrap_or_default().apply(&mut state);
-            Session { writer: ListsWriter::new(&state), state }
+            Session { writer: ChoicesWriter::new(&state), state }
         }
 
         fn choose(&mut self, choose: impl FnOnce(&mut State)) -> PendingChanges {
@@ -225,10 +225,10 @@ mod tests {
     const WITH_THREADS: TaskRows = TaskRows::Cgroups(TaskList::TreeWithThreads);
 
     /// What is kept of a session in which this was chosen.
-    fn chosen(choose: impl FnOnce(&mut State)) -> SavedLists {
+    fn chosen(choose: impl FnOnce(&mut State)) -> SavedChoices {
         let mut state = screen((80, 24), Source::Live);
         choose(&mut state);
-        SavedLists::chosen_in(&state)
+        SavedChoices::chosen_in(&state)
     }
 
     fn names(screen: &str, names: &[&str]) -> ColumnChoices {
