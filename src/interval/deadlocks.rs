@@ -91,9 +91,12 @@ fn ended_holders(graph: &LockGraph) -> impl Iterator<Item = &Owner> {
 }
 
 /// Whether a thread that waited for the lock at the older sample has run since: what looks like a mutex whose holder has ended is
-/// another lock, or a mutex that another thread unlocks.
+/// another lock, or a mutex that another thread unlocks. Not known where threads wait with a timeout, which run when it ends.
 fn has_been_passed_on(owner: &Owner, older: &Sample, newer: &Sample) -> bool {
     let (Ok(was), Ok(now)) = (&older.tasks, &newer.tasks) else { return false };
+    if owner.waiters > owner.untimed_waiters {
+        return false;
+    }
     let group = newer.waits.groups.get(usize::from(owner.group));
     let (address, pid) = match owner.lock {
         LockId::Futex { pid, address } => (address, Some(pid)),
@@ -102,8 +105,8 @@ fn has_been_passed_on(owner: &Owner, older: &Sample, newer: &Sample) -> bool {
     };
     let waited = |thread: &Thread| thread.wait.syscall().is_ok_and(|call| call.arguments[0] == address);
     let has_run = |process: &Process, thread: &Thread| {
-        let now = now.thread(process.task_id(thread)).map(|(_, now)| now.last_timeslice_ns);
-        waited(thread) && now.is_some_and(|last_timeslice_ns| last_timeslice_ns != thread.last_timeslice_ns)
+        let last_timeslice_ns = || now.thread(process.task_id(thread)).map(|(_, now)| now.last_timeslice_ns);
+        waited(thread) && last_timeslice_ns().is_some_and(|last_timeslice_ns| last_timeslice_ns != thread.last_timeslice_ns)
     };
     let processes =
         group.into_iter().flat_map(|group| was.members(group)).filter(|process| pid.is_none_or(|pid| process.pid == pid));
@@ -116,7 +119,7 @@ fn owners_in_cycle<'a>(graph: &'a LockGraph, edges: &FxHashMap<TaskId, Edge<'a>>
     let owner = |(task, before): (&TaskId, &TaskId)| {
         let wanted = edges.get(before)?.owner.wanted;
         let holds = |owner: &&Owner| owner.thread.wait.task == *task && Some(owner.lock) == wanted;
-        graph.owners.iter().filter(is_named).find(holds)
+        lasting_owners(graph).find(holds)
     };
     cycle.iter().zip(before).filter_map(owner).collect()
 }
@@ -124,6 +127,12 @@ fn owners_in_cycle<'a>(graph: &'a LockGraph, edges: &FxHashMap<TaskId, Edge<'a>>
 /// Whether the lock names its holder: one that wake-ups show may be another.
 fn is_named(owner: &&Owner) -> bool {
     !matches!(owner.field, OwnerField::Waker(_))
+}
+
+/// Holders that locks name, each in a wait that lasts.
+fn lasting_owners(graph: &LockGraph) -> impl Iterator<Item = &Owner> {
+    let lasts = |owner: &&Owner| reaches_threshold(owner.seen_share, MIN_SEEN_SHARE);
+    graph.owners.iter().filter(is_named).filter(lasts)
 }
 
 /// A thread that holds a lock and waits for another one.
@@ -136,9 +145,10 @@ struct Edge<'a> {
 
 /// By the thread that waits.
 fn edges(graph: &LockGraph) -> FxHashMap<TaskId, Edge<'_>> {
-    let owners = || graph.owners.iter().filter(is_named).filter(|owner| reaches_threshold(owner.seen_share, MIN_SEEN_SHARE));
-    let holders: FxHashMap<LockId, TaskId> = owners().map(|owner| (owner.lock, owner.thread.wait.task)).collect();
-    owners().filter_map(|owner| Some((owner.thread.wait.task, Edge { owner, next: *holders.get(&owner.wanted?)? }))).collect()
+    let holders: FxHashMap<LockId, TaskId> = lasting_owners(graph).map(|owner| (owner.lock, owner.thread.wait.task)).collect();
+    lasting_owners(graph)
+        .filter_map(|owner| Some((owner.thread.wait.task, Edge { owner, next: *holders.get(&owner.wanted?)? })))
+        .collect()
 }
 
 /// The cycle that contains `start`, if following the waits leads back to it.
@@ -228,6 +238,9 @@ mod tests {
         let timed = |holder: BlockedWait| BlockedWait { has_timeout: true, ..holder };
         let one = vec![row(A, timed(behind(701, B)), SUB_SAMPLES), row(B, behind(702, A), SUB_SAMPLES)];
         assert_eq!(found(one), []);
+        let running = BlockedWait { syscall: None, state: TaskState::Running, ..behind(701, B) };
+        let before = vec![row(A, running, 2), row(A, timed(behind(701, B)), 8), row(B, behind(702, A), SUB_SAMPLES)];
+        assert_eq!(found(before), [], "also where it ran between two waits");
         assert_eq!(found(vec![row(A, timed(behind(701, A)), SUB_SAMPLES)]), [], "its own lock");
         assert_eq!(found(vec![row(A, behind(701, A), SUB_SAMPLES)]), [(vec![701], false, 11.0)]);
     }

@@ -89,7 +89,7 @@ const MIN_STORAGE_SHARE: f64 = 0.5;
 
 /// Share of the threads behind one lock from which the holders of the group's other locks are not named.
 /// docs/metrics.md, "Fixed thresholds".
-const MIN_ONE_LOCK_SHARE: f64 = 0.9;
+pub(super) const MIN_ONE_LOCK_SHARE: f64 = 0.9;
 
 /// Holders of futex locks: one entry a group whose lock holders do something else than wait for an event; sorted by group.
 pub fn futex_lock_holders(graph: &LockGraph, waits: &Waits, counts: &WaitCounts, cycles: &[Deadlock]) -> Vec<LockHolder> {

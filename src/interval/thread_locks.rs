@@ -2,11 +2,12 @@
 
 use super::Interval;
 use super::lock_graph::{CycleKind, LockGraph, LockId, Owner};
-use super::lock_holders::{LockHolder, holder_of_most};
+use super::lock_holders::{LockHolder, MIN_ONE_LOCK_SHARE, holder_of_most};
 use super::task::wait_class;
 use crate::ids::TaskId;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::{OwnerField, Syscall, WaitClass, class};
+use crate::units::reaches_threshold;
 
 #[derive(Debug)]
 pub struct ThreadLocks {
@@ -37,7 +38,7 @@ pub fn thread_locks(interval: &Interval, process: &Process, thread: &Thread) -> 
     }
 }
 
-/// The lock for which a thread waits: by its futex call, or, inside the kernel, where its group waits for one only.
+/// The lock for which a thread waits: by its futex call, or, inside the kernel, where its group waits for one only, whose holder is known.
 fn awaited_lock(interval: &Interval, graph: &LockGraph, process: &Process, thread: &Thread) -> Option<LockId> {
     let machine = interval.host.machine.as_bytes();
     let group = interval.newer.waits.groups.iter().position(|group| *group == process.group());
@@ -56,7 +57,59 @@ fn awaited_lock(interval: &Interval, graph: &LockGraph, process: &Process, threa
     if wait_class(&interval.host, thread) != WaitClass::Lock || is_in_file_lock {
         return None;
     }
-    let mut locks = graph.owners.iter().filter(|owner| owner.group == group && owner.field.is_of_kernel());
-    let first = locks.next()?.lock;
-    locks.all(|owner| owner.lock == first).then_some(first)
+    // The holders of other locks of the group may not be known.
+    let holder = interval.locks.kernel_holders.iter().find(|holder| holder.group == group)?;
+    let is_one = holder.has_one_lock() && reaches_threshold(holder.share, MIN_ONE_LOCK_SHARE);
+    let of_holder = |owner: &&Owner| {
+        owner.group == group && owner.field.is_of_kernel() && owner.thread.wait.task == holder.thread.wait.task
+    };
+    graph.owners.iter().filter(|_| is_one).find(of_holder).map(|owner| owner.lock)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ids::{GroupId, ProcessId};
+    use crate::sample::task::RawSyscall;
+    use crate::sample::waits::{LockOwner, SubSample};
+    use crate::synthetic;
+
+    const LOCK: u64 = 0x1000;
+
+    #[test]
+    fn a_waiter_has_the_holder_of_its_mutex_and_the_holder_what_it_holds() {
+        let owner = synthetic::waits::asleep(TaskId { pid: 700, tid: 701, start_ticks: 1 }, "app", "hrtimer_nanosleep");
+        let thread = |tid, address| {
+            synthetic::thread(tid, "app").with(|thread| {
+                thread.start_ticks = 1;
+                thread.wait.syscall = Ok(Arc::new(RawSyscall { number: 202, arguments: [address, 0x80, 2] }));
+            })
+        };
+        let threads = [thread(700, LOCK + 8), thread(701, 0), thread(702, LOCK)];
+        let process = synthetic::process(700, "app").with(|process| process.start_ticks = 1).threads(threads).build();
+        let newer = synthetic::sample(2.0).processes([process.clone()]).with(|sample| {
+            sample.waits.groups = vec![GroupId::Process(ProcessId { pid: 700, start_ticks: 1 })];
+            sample.waits.sub_samples = vec![SubSample::default(); 10];
+            sample.waits.lock_owners = vec![LockOwner {
+                group: 0,
+                futex_address: LOCK,
+                is_shared: false,
+                field: OwnerField::GlibcMutex,
+                waiters: 30,
+                owner: crate::sample::waits::BlockedWait { seen_count: 10, ..owner },
+                kernel_lock: None,
+                timed_waiters: 0,
+                awaited_monitor: None,
+            }];
+        });
+        let interval =
+            Interval::between(&Arc::new(synthetic::host()), &synthetic::sample(1.0).shared(), &newer.shared()).unwrap();
+        let of = |tid: u32| thread_locks(&interval, &process, process.thread(tid).unwrap());
+        let holder = |tid: u32| of(tid).holder.map(|holder| (holder.thread.wait.task.tid, holder.waiters));
+        assert_eq!([700, 701, 702].map(holder), [None, None, Some((701, 3.0))]);
+        assert_eq!(of(701).held, [(OwnerField::GlibcMutex, 3.0)]);
+        assert_eq!(of(702).held, []);
+    }
 }

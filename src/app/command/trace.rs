@@ -88,7 +88,7 @@ fn failure(error: TraceError) -> Failure {
             (Exit::Refused, "run it on the host as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE")
         }
         TraceError::OtherPidNamespace => {
-            (Exit::Refused, "run it on the host, or in a container with its pids: docker run --pid=host, hostPID: true")
+            (Exit::Refused, "run it on the host, or start the container with --pid=host (Kubernetes: hostPID: true)")
         }
         TraceError::Probe(_) => (Exit::Refused, "Linux 5.15 or later with eBPF (CONFIG_BPF_SYSCALL) is needed"),
     };

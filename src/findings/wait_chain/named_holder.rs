@@ -46,6 +46,11 @@ pub fn lock_words(field: OwnerField) -> &'static str {
     }
 }
 
+/// One lock: `a mutex`, `WALWriteLock`, `a lock inside the kernel`
+pub fn one_lock(field: OwnerField) -> &'static str {
+    if field.is_of_kernel() { "a lock inside the kernel" } else { lock_words(field) }
+}
+
 /// A lock of this kind: `mutex`, `Java monitor`
 pub fn lock_noun(field: OwnerField) -> &'static str {
     match field {
@@ -258,11 +263,11 @@ fn end_words(interval: &Interval, last: &ChainedHolder) -> String {
     }
 }
 
-/// `worker/4650 (one of 9 in turn)`, `worker/4650 (12 of the threads)`
+/// `worker/4650 (one of 9 in turn)`, `worker/4650 (with 12 of them behind it)`
 fn describe_holders(interval: &Interval, holder: &LockHolder) -> String {
     let lock = match holder.has_one_lock() {
         true => String::new(),
-        false => format!("{} of the threads", count(holder.waiters_of_lock)),
+        false => format!("with {} of them behind it", count(holder.waiters_of_lock)),
     };
     let turns = if holder.holders > 1 { format!("one of {} in turn", holder.holders) } else { String::new() };
     let notes: Vec<String> = [lock, turns].into_iter().filter(|note| !note.is_empty()).collect();

@@ -164,7 +164,10 @@ impl LockOwners {
             // Waits with a timeout end all the same, and what they wait for may be no mutex.
             None if layout != LockLayout::TimedGlibcMutex
                 && has_few_users(files, pid, named)
-                && tid.map_or_else(|| self.tids.has_no_thread(pid, named.tid), |tid| is_gone(files, tid)) =>
+                && match tid {
+                    Some(tid) => is_gone(files, tid),
+                    None => self.tids.has_no_thread(files, pid, named.tid),
+                } =>
             {
                 let task = TaskId { pid, tid: named.tid, start_ticks: 0 };
                 BlockedWait::new(task, group, Name::default(), TaskState::Dead)
@@ -244,7 +247,7 @@ fn read_process_of(files: &mut TaskFiles, tid: u32) -> Option<u32> {
     parse_tgid(files.read_once(format_args!("{tid}/status")).ok()?)
 }
 
-/// Whether no process has a thread with this number. A child of vfork waits for mutexes of its parent's threads.
+/// Whether no process has a thread with this number in /proc. A child of vfork waits for mutexes of its parent's threads.
 fn is_gone(files: &mut TaskFiles, tid: u32) -> bool {
     matches!(files.read_once(format_args!("{tid}/stat")), Err(Absent::Vanished | Absent::NoSuchFile))
 }

@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::ffi::OsString;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::kernel::fields::{lines, parse_u64, words};
 use crate::kernel::task::files::TaskFiles;
@@ -55,12 +55,17 @@ impl NamespaceTids {
         }
     }
 
-    /// Whether a process in another namespace has no thread with this number of its own; false if that is not known.
-    pub fn has_no_thread(&self, pid: u32, tid: u32) -> bool {
-        let Some(ProcessTids::Other { tids, is_current: true, is_whole: true }) = self.processes.get(&pid) else {
+    /// Whether a process in another namespace has no thread with this number of its own; false if that is not known, and of a process
+    /// with one thread: a child of vfork waits for mutexes of its parent's threads.
+    pub fn has_no_thread(&self, files: &mut TaskFiles, pid: u32, tid: u32) -> bool {
+        let Some(ProcessTids::Other { tids, is_whole: true, .. }) = self.processes.get(&pid) else { return false };
+        let mut now = Vec::new();
+        if tids.contains_key(&tid) || files.list_threads(pid, &mut now).is_err() {
             return false;
-        };
-        !tids.contains_key(&tid)
+        }
+        // A thread that started since the numbers were read may be the one.
+        let known: FxHashSet<u32> = tids.values().copied().collect();
+        now.len() > 1 && now.iter().all(|tid| known.contains(tid))
     }
 
     /// Threads may have started: the next number that is not known is looked for again.

@@ -165,7 +165,8 @@ impl Decoder {
         Ok(decoded.sample)
     }
 
-    /// Releases what no later frame refers to: all but the last frame, the first one of its row, and their rows of processes.
+    /// Releases what no later frame refers to: all but the last frame and the first one of its row. Of rows of processes at most twice
+    /// as many as the last frame has are kept.
     fn release_levels(&mut self, distance: u16) {
         let row_start = row_start(distance);
         if row_start == distance && self.has_superseded_processes() {

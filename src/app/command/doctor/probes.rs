@@ -9,7 +9,7 @@ use crate::kernel::{Root, wake_trace};
 use crate::report::formatting::printable;
 
 /// How a container sees the processes of the host.
-const HOST_PIDS: &str = "docker run --pid=host, hostPID: true";
+const HOST_PIDS: &str = "start the container with --pid=host (Kubernetes: hostPID: true)";
 
 /// Whether eBPF programs can be loaded: loads the task iterator.
 pub fn bpf_iterator_line(in_initial_pid_namespace: bool, probes: ProbeMode) -> String {
@@ -34,7 +34,7 @@ pub fn bpf_iterator_line(in_initial_pid_namespace: bool, probes: ProbeMode) -> S
             let why = printable(&why.to_string());
             format!(
                 "eBPF      programs cannot be loaded, and holders of locks inside the kernel are not named: {why}: {}\n",
-                bpf_remedy(false)
+                bpf_remedy(true)
             )
         }
     }

@@ -49,8 +49,13 @@ fn file_lock_queue(context: &RuleContext) -> Vec<Candidate> {
 
 /// Whether the holder waits for a lock that a process of the queue holds.
 fn is_deadlock(context: &RuleContext, found: &FileLockQueue) -> bool {
-    let holder = found.next.as_ref().and_then(|&(_, holder)| context.process(holder));
-    found.activity == FileLockHolderActivity::InStandingQueue && holder.is_some_and(|holder| holder.group() == found.group)
+    let is_standing =
+        |pid: u32, queue: &FileLockQueue| queue.holder == pid && queue.activity == FileLockHolderActivity::InStandingQueue;
+    let Some(next) = found.next.as_ref().map(|&(_, holder)| holder) else { return false };
+    // A holder of the same group that waits for no lock itself lets the others proceed in the end.
+    is_standing(found.holder, found)
+        && context.process(next).is_some_and(|holder| holder.group() == found.group)
+        && context.interval.locks.file_lock_queues.iter().any(|queue| is_standing(next, queue))
 }
 
 /// A deadlock is a queue of each of its groups, and one finding.

@@ -271,7 +271,7 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
         WaitClass::Lock if let Some(lock) = lock.filter(|lock| lock.is_of_program()) => {
             format!("the kernel waits for {}", lock.description())
         }
-        WaitClass::Lock if let Some(holder) = holder.filter(|_| !frozen) => {
+        WaitClass::Lock if let Some(holder) = holder.filter(|holder| !frozen && holder.has_one_lock()) => {
             format!("a lock inside the kernel, held by {}", describe_named_holder(context.interval, holder))
         }
         WaitClass::Lock if idle && frozen => match &thread.wait.mount {

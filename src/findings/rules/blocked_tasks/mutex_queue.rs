@@ -12,7 +12,6 @@ use crate::findings::wait_chain::named_holder::{
     describe_lock_queue, describe_named_holder, holder_links, lock_words, named_holder_evidence,
 };
 use crate::findings::wait_chain::queues::{BY_VIRTUAL_MACHINE, BY_WAIT_EVENT};
-use crate::ids::TaskId;
 use crate::interval::Interval;
 use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::interval::mutex_queues::MutexQueue;
@@ -79,9 +78,10 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
         Some(named) => named_holder_evidence(context.interval, named),
         None => vec![evidence_text("holder_basis", "inference: threads of the queue sleep one at a time")],
     };
-    let proceeds = match queue.named.as_ref().is_some_and(|named| holds_it_for_long(context.interval, named)) {
-        true => "none of them proceeds",
-        false => "one thread at a time proceeds",
+    let proceeds = match &queue.named {
+        Some(named) if all_locks(named).all(|holder| holds_it_for_long(context.interval, holder)) => "none of them proceeds",
+        Some(named) if !named.has_one_lock() => "at each lock one thread at a time proceeds",
+        _ => "one thread at a time proceeds",
     };
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     let waiting = plural(queue.threads, "thread waits", "threads wait");
@@ -121,23 +121,35 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
     }
 }
 
-/// `12 threads behind app/4650, which sleeps; 10 behind …`: those of the two longest queues.
+/// `12 threads behind app/4650, which sleeps; 10 threads behind app/4651, which …; 3 threads behind others`
 fn several_queues(interval: &Interval, named: &LockHolder) -> String {
-    let longest = std::iter::once(named).chain(named.other_locks.first());
-    longest.map(|holder| describe_lock_queue(interval, holder)).collect::<Vec<_>>().join(", ")
+    let mut list: Vec<String> = all_locks(named).take(2).map(|holder| describe_lock_queue(interval, holder)).collect();
+    let others: f64 = all_locks(named).skip(2).map(|holder| holder.waiters).sum();
+    if others >= 0.5 {
+        list.push(format!("{} behind others", plural(others, "thread", "threads")));
+    }
+    list.join("; ")
 }
 
-/// Whether each mutex had one holder, which is stopped or has not run in the interval.
-fn holds_it_for_long(interval: &Interval, named: &LockHolder) -> bool {
-    // One that is traced runs between its stops.
-    let is_stopped = named.last_activity() == HolderActivity::Stopped && named.last_thread().wait.state != TaskState::Traced;
-    let has_run = |task: TaskId| {
-        let span = interval.tasks.as_ref().and_then(|tasks| tasks.thread(task));
-        span.is_some_and(|span| span.timeslices.is_none_or(|timeslices| timeslices.0 > 0.0))
-    };
-    let locks = || std::iter::once(named).chain(&named.other_locks);
-    is_stopped || locks().all(|lock| lock.holders == 1 && !has_run(lock.thread.wait.task))
+/// The holder of the first lock, and those of the others if most threads do not wait for it.
+fn all_locks(named: &LockHolder) -> impl Iterator<Item = &LockHolder> {
+    std::iter::once(named).chain(named.other_locks.iter().filter(|_| !named.has_one_lock()))
 }
+
+/// Whether the lock had one holder, which is stopped, or has not run for `LONG_HOLD_NS`.
+fn holds_it_for_long(interval: &Interval, holder: &LockHolder) -> bool {
+    // One that is traced runs between its stops.
+    let is_stopped = holder.last_activity() == HolderActivity::Stopped && holder.last_thread().wait.state != TaskState::Traced;
+    let sampled = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(holder.thread.wait.task));
+    let has_slept = sampled.is_some_and(|(_, thread)| {
+        let since = thread.last_timeslice_ns.map(|ns| interval.newer.at.boottime_ns.saturating_sub(ns));
+        since.is_none_or(|since| since >= LONG_HOLD_NS)
+    });
+    is_stopped || (holder.holders == 1 && has_slept)
+}
+
+/// A holder that has not run for so long lets no thread proceed meanwhile. docs/metrics.md, "Fixed thresholds".
+const LONG_HOLD_NS: u64 = 2_000_000_000;
 
 /// `, while 1.97 of 2 CPUs are idle`; empty on a busy host.
 fn idle_clause(context: &RuleContext, cpus: f64) -> String {
