@@ -171,7 +171,7 @@ fn the_reader_of_a_file_whose_position_others_ask_for() {
     check_looks(&load, &truth, Truth::is_on_storage);
     Attempt { seconds: 5, ..Attempt::new("klock-position", state.path()) }.check(|_, said| {
         let found = said.must("idle-but-blocked", "host", "warning");
-        said.says(&found, &["threads wait for a lock (inside the kernel, by the wait channel) behind 1 in read on "]);
+        said.says(&found, &["threads wait for a lock (inside the kernel, by the wait channel) behind 1", " in read on "]);
         said.word(&found, "lock_holder_basis", "the owner field of the kernel's mutex");
         is_named(said, &found, "holder", &truth);
     });
