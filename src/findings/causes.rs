@@ -16,8 +16,8 @@ use crate::ids::cpu_list::parse_cpu_list;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
-use crate::interval::lock_holders::{HolderActivity, LockHolder};
-use crate::interval::runnable::RunnableThread;
+use crate::interval::lock_holders::HolderActivity;
+use crate::interval::runnable::is_throttled_by;
 use crate::sample::Name;
 use crate::sample::cgroup::Controller;
 use crate::sample::task::Process;
@@ -117,7 +117,8 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
                 Kind::IdleButBlocked => blocked.and_then(|blocked| blocked.groups.first()?.lock_holder.as_ref()),
                 _ => blocked.and_then(|blocked| blocked.kernel_locks.as_ref()?.groups.first()?.holder.as_ref()),
             };
-            holder.is_some_and(|holder| is_throttled_by(context, holder, &cause.subject))
+            let Subject::Cgroup(cgroup) = &cause.subject else { return false };
+            holder.is_some_and(|holder| is_throttled_by(context.interval, holder, cgroup))
         }
         (Kind::StuckServer, Kind::IdleButBlocked) => is_most_blocked_group(blocked, &finding.subject),
         (Kind::HungTask, Kind::DiskStalled) => {
@@ -373,15 +374,6 @@ fn has_evidence(finding: &Finding, name: &str, words: &[u8]) -> bool {
 fn is_mostly_in_kernel_locks(blocked: &IdleBlocked) -> bool {
     let in_d: f64 = blocked.groups.iter().map(|group| group.storage + group.memory + group.hidden).sum();
     blocked.kernel_locks.as_ref().is_some_and(|locks| locks.threads > in_d)
-}
-
-/// Whether the quota of this cgroup throttles the holder of a lock, or the one at the end of the chain.
-fn is_throttled_by(context: &RuleContext, holder: &LockHolder, cgroup: &Subject) -> bool {
-    holder.last_activity() == HolderActivity::Running
-        && match RunnableThread::new(context.interval, holder.last_thread().wait.task) {
-            RunnableThread::Throttled(by) => matches!(cgroup, Subject::Cgroup(group) if group == by.cgroup),
-            _ => false,
-        }
 }
 
 /// Whether threads of a group wait for a lock, and its holder, or one further in the chain, for an answer of that address and port. A

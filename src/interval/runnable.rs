@@ -1,8 +1,9 @@
 //! What a thread that is runnable (state R) did for most of an interval: it ran, waited for a CPU, or its CPU quota kept it from running.
 
 use super::Interval;
+use super::lock_holders::{HolderActivity, LockHolder};
 use super::throttling::{Throttling, throttling};
-use crate::ids::TaskId;
+use crate::ids::{CgroupId, TaskId};
 
 /// What a runnable thread did for most of the interval.
 #[derive(Clone, Copy, Debug)]
@@ -23,4 +24,13 @@ impl RunnableThread<'_> {
         let throttling = interval.process(task.pid).and_then(|process| throttling(interval, process));
         throttling.map_or(RunnableThread::WaitsForCpu, RunnableThread::Throttled)
     }
+}
+
+/// Whether the quota of this cgroup throttles the holder of a lock, or the thread for which it waits in the end.
+pub fn is_throttled_by(interval: &Interval, holder: &LockHolder, cgroup: &CgroupId) -> bool {
+    holder.last_activity() == HolderActivity::Running
+        && match RunnableThread::new(interval, holder.last_thread().wait.task) {
+            RunnableThread::Throttled(by) => by.cgroup == cgroup,
+            RunnableThread::Runs | RunnableThread::WaitsForCpu => false,
+        }
 }

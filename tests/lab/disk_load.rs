@@ -162,6 +162,14 @@ impl Cgroup {
         fs::write(self.folder.join(file), words).unwrap_or_else(|why| panic!("{file}: {why}"));
     }
 
+    /// A command that runs this program in the group.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", r#"echo 0 > "$PROCS" && exec "$0" "$@""#]).arg(program);
+        command.env("PROCS", self.folder.join("cgroup.procs"));
+        command
+    }
+
     /// All threads of a process.
     pub fn add_process(&self, pid: u32) {
         self.write("cgroup.procs", &pid.to_string());

@@ -160,3 +160,19 @@ fn the_writer_of_a_directory_on_storage() {
         is_named(said, &found, "dir_syncer", &truth);
     });
 }
+
+/// 28 threads that ask for the position of an open file, which a mutex protects, behind one that reads from a slow disk with the same
+/// descriptor.
+#[test]
+fn the_reader_of_a_file_whose_position_others_ask_for() {
+    let Some(disk) = DiskLoad::open_with(&["gcc"], &[("READ_US", "50000")]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let (load, truth) = start(state.path(), &disk.folder, "position");
+    check_looks(&load, &truth, Truth::is_on_storage);
+    Attempt { seconds: 5, ..Attempt::new("klock-position", state.path()) }.check(|_, said| {
+        let found = said.must("idle-but-blocked", "host", "warning");
+        said.says(&found, &["threads wait for a lock (inside the kernel, by the wait channel) behind 1", " in read on "]);
+        said.word(&found, "lock_holder_basis", "the owner field of the kernel's mutex");
+        is_named(said, &found, "holder", &truth);
+    });
+}

@@ -30,6 +30,7 @@ mod combined;
 mod cpu;
 mod crowded;
 mod dead_hosts;
+mod delayed_holders;
 mod delays;
 mod disk;
 mod disk_load;

@@ -53,7 +53,23 @@ impl Seen {
     }
 }
 
-fn watch(types: Types, mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), String>) {
+/// How long a load is watched, and the time between samples.
+#[derive(Clone, Copy)]
+struct Run {
+    seconds: u32,
+    interval: &'static str,
+}
+
+const SHORT: Run = Run { seconds: 8, interval: "1s" };
+
+/// With several sightings a second
+const LONG: Run = Run { seconds: 17, interval: "200ms" };
+
+fn watch(types: Types, mode: &str, verify: impl FnMut(&Seen) -> Result<(), String>) {
+    watch_for(SHORT, types, mode, verify);
+}
+
+fn watch_for(run: Run, types: Types, mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), String>) {
     let Some(_lab) = Lab::open(&[]) else { return };
     // rustup installs it for a user.
     if Command::new("rustc").arg("--version").output().is_err() {
@@ -66,10 +82,10 @@ fn watch(types: Types, mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), S
     let load = rust_locks();
     agree(&format!("holders of {mode}"), || {
         let mut command = Command::new(&load);
-        command.args([mode, THREADS, "10"]).arg(folder.path());
+        command.args([mode, THREADS, &(run.seconds + 2).to_string()]).arg(folder.path());
         let running = Load::start(command);
         let name = format!("wakers-{mode}");
-        let said = check_by(stalltop(types), &name, folder.path(), 8, "1s");
+        let said = check_by(stalltop(types), &name, folder.path(), run.seconds, run.interval);
         running.ended();
         let truth = fs::read_to_string(folder.path().join("truth")).expect("what the load wrote");
         let (samples, held) = (samples(said.recording()), HeldTruth::parse(truth.lines()));
@@ -78,9 +94,9 @@ fn watch(types: Types, mode: &str, mut verify: impl FnMut(&Seen) -> Result<(), S
     });
 }
 
-/// `sightings`: of believed holders in eight seconds, at least.
-fn names_the_holders(types: Types, mode: &str, sightings: usize, does: &str) {
-    watch(types, mode, |seen| {
+/// `sightings`: of believed holders, at least.
+fn names_the_holders(run: Run, types: Types, mode: &str, sightings: usize, does: &str) {
+    watch_for(run, types, mode, |seen| {
         let rows = seen.of_first_mutex();
         let right = rows.iter().filter(|(sample, row)| seen.held.agrees(sample, row)).count();
         println!("{mode}: the holder is right in {right} of {} sightings; {:?}", rows.len(), seen.sentences);
@@ -102,7 +118,7 @@ fn has_no_holder(mode: &str) {
 
 #[test]
 fn a_holder_that_sleeps() {
-    names_the_holders(Types::Described, "sleep", 8, "sleeps for a fixed time (clock_nanosleep)");
+    names_the_holders(LONG, Types::Described, "sleep", 50, "sleeps for a fixed time (clock_nanosleep)");
 }
 
 #[test]
@@ -110,13 +126,13 @@ fn a_holder_that_sleeps_without_the_types_of_the_kernel() {
     if !crate::long() {
         return;
     }
-    names_the_holders(Types::Hidden, "sleep", 8, "sleeps for a fixed time (clock_nanosleep)");
+    names_the_holders(LONG, Types::Hidden, "sleep", 50, "sleeps for a fixed time (clock_nanosleep)");
 }
 
 #[test]
 fn a_holder_that_waits_for_the_holder_of_a_second_mutex() {
     // A thread may take both again and again, with none of them held for long.
-    names_the_holders(Types::Described, "nested", 1, "waits for a lock that");
+    names_the_holders(SHORT, Types::Described, "nested", 1, "waits for a lock that");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::harness::program;
@@ -29,22 +30,66 @@ fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-#[test]
-fn programs_are_released_when_the_process_is_killed() {
+/// Killed when it is dropped.
+struct Running(Child);
+
+impl Running {
+    fn start(arguments: &[&str]) -> Running {
+        let mut command = Command::new(program());
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Running(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // SIGKILL
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn may_load() -> bool {
     if !nix::unistd::geteuid().is_root() {
-        return println!("skipped: eBPF programs need root");
+        println!("skipped: eBPF programs need root");
+        return false;
     }
-    if let Err(why) =
-        stalltop::kernel::probe::block_latencies::try_to_attach(&stalltop::kernel::Root::host(), program().as_ref())
-    {
-        return println!("skipped: {why}");
+    let attached = stalltop::kernel::probe::block_latencies::try_to_attach(&stalltop::kernel::Root::host(), program().as_ref());
+    if let Err(why) = &attached {
+        println!("skipped: {why}");
     }
-    let server = Server::spawn(&["--interval", "200ms", "--probes", "on"]);
-    let programs = until("it has programs", || Some(programs_of(server.pid())).filter(|programs| !programs.is_empty()));
+    attached.is_ok()
+}
+
+/// `running` is killed by being dropped.
+fn are_released<T>(what: &str, running: T, pid: u32) {
+    let programs = until(&format!("{what} has programs"), || Some(programs_of(pid)).filter(|programs| !programs.is_empty()));
     // Programs may end while they are listed.
     let loaded = || until("the list of programs", || loaded_programs().ok());
-    assert!(programs.is_subset(&loaded()), "{programs:?}");
-    // Dropping it sends SIGKILL.
-    drop(server);
-    until("they are released", || loaded().is_disjoint(&programs).then_some(()));
+    assert!(programs.is_subset(&loaded()), "{what}: {programs:?}");
+    drop(running);
+    until(&format!("those of {what} are released"), || loaded().is_disjoint(&programs).then_some(()));
+}
+
+#[test]
+fn programs_are_released_when_the_process_is_killed() {
+    if !may_load() {
+        return;
+    }
+    let server = Server::spawn(&["--interval", "200ms", "--probes", "on"]);
+    let pid = server.pid();
+    are_released("serve", server, pid);
+}
+
+#[test]
+fn programs_of_probes_and_traces_are_released_when_they_are_killed() {
+    if !may_load() {
+        return;
+    }
+    let own = std::process::id().to_string();
+    for arguments in [&["probe", "fs"][..], &["probe", "runq"], &["trace", "--no-config", "--for", "5m", &own]] {
+        let running = Running::start(arguments);
+        let pid = running.0.id();
+        are_released(&arguments.join(" "), running, pid);
+    }
 }

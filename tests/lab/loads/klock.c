@@ -241,13 +241,37 @@ static void *syncer(void *a) {
 }
 /* Beside the threads that wait for mmap_lock one that is on storage, and does not hold it. */
 static void mm_sync(void) { mm(); pthread_t t; if (pthread_create(&t, 0, syncer, 0)) die("thread"); }
+/* The mutex of a file position: threads that ask for it behind one that reads, from the disk, with the same descriptor. */
+static int shared_fd;
+static void *position_asker(void *a) { name("asker"); for (;;) { lseek(shared_fd, 0, SEEK_CUR); nap(1000); } return a; }
+static void *position_holder(void *a) {
+    name("holder"); open_truth(); void *b; size_t size = 4096;
+    if (posix_memalign(&b, size, size)) die("O_DIRECT");
+    for (;;) {
+        truth[1]++;
+        ssize_t got = read(shared_fd, b, size);
+        truth[1]++;
+        if (got < 0) die("read");
+        if (!got) lseek(shared_fd, 0, SEEK_SET);
+    }
+    return a;
+}
+static void position(void) {
+    char x[4096]; static char block[1 << 20]; snprintf(x, sizeof x, "%s/positions", folder);
+    int fd = open(x, O_CREAT | O_WRONLY, 0600);
+    if (fd < 0 || write(fd, block, sizeof block) != sizeof block || fsync(fd)) die("write");
+    close(fd);
+    shared_fd = open(x, O_RDONLY | O_DIRECT);
+    if (shared_fd < 0) die("O_DIRECT");
+    pthread_t t; pthread_create(&t, 0, position_holder, 0); many(position_asker);
+}
 int main(int c, char **v) {
     if (c < 4) return 2;
     if (getenv("PAUSE_US")) pause_us = atol(getenv("PAUSE_US"));
     count = atoi(v[2]); if (c > 4) folder = v[4];
     struct { const char *name; void (*run)(void); } modes[] = {
         {"mm", mm}, {"mm-apart", mm_apart}, {"mm-sync", mm_sync}, {"rename", rename_storm}, {"clone", clone_exit}, {"cgroup", cgroups}, {"cgroup-apart", cgroups_apart}, {"netns", net_namespaces},
-        {"rename-list", rename_list}, {"protect", protect}, {"direct", direct}, {"dir-sync", dir_sync}, {"mount", mounts}, {"link", links},
+        {"rename-list", rename_list}, {"protect", protect}, {"direct", direct}, {"dir-sync", dir_sync}, {"position", position}, {"mount", mounts}, {"link", links},
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) if (!strcmp(v[1], modes[i].name)) {
         modes[i].run(); sleep(atoi(v[3])); _exit(0);

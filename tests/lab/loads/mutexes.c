@@ -18,6 +18,8 @@
 // TCP on loopback), pipe-answer (it asks one over a
 // pipe, which makes a write durable in the folder HOST and answers over another pipe); requests (half of the threads wait on Unix sockets
 // without a lock; of the others the holder waits for a request of a client, which sleeps between its requests: nothing is wrong).
+// crowded-cpu (as compute, but all threads may use CPU 0 only, which as many processes as HOST says keep busy); memory (the holder takes
+// HOST MiB of memory).
 // Prints "ready" once the lock is held. With TRUTH=FILE it writes "holder TID" each time a thread takes a lock that it keeps, and "held BEGIN
 // END TID" (CLOCK_REALTIME, ns) when it releases it, and "server PID" of the process that is asked.
 #define _GNU_SOURCE
@@ -25,6 +27,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -48,6 +51,7 @@ static int port, waiters, seconds, listener;
 static FILE *truth;
 static pthread_mutex_t *lock = locks;
 static int to_child[2], from_child[2];
+static volatile int is_ready;
 #define LONE 6
 static int lone[LONE][2];
 
@@ -113,9 +117,17 @@ static void while_held(void)
 	}
 	else if (!strcmp(mode, "long-sleep"))
 		sleep_ms(seconds * 1000L);
-	else if (!strcmp(mode, "compute"))
+	else if (!strcmp(mode, "compute") || !strcmp(mode, "crowded-cpu"))
 		compute_us(20000);
-	else if (!strcmp(mode, "quick"))
+	else if (!strcmp(mode, "memory")) {
+		// Any thread that needs memory then waits.
+		while (!is_ready)
+			sleep_ms(1);
+		size_t size = (size_t)atoi(host) << 20;
+		char *taken = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		for (size_t at = 0; at < size; at += 4096)
+			taken[at] = 1;
+	} else if (!strcmp(mode, "quick"))
 		compute_us(20);
 	else if (!strcmp(mode, "answer") || !strcmp(mode, "poll-answer"))
 		ask();
@@ -249,6 +261,22 @@ static void stopped_child(int takes_lock)
 	}
 	close(to_child[0]);
 	waitpid(child, NULL, WUNTRACED);
+}
+
+// This process and as many others may use one CPU only, and the others keep it busy until the end of this process.
+static void share_one_cpu(int others)
+{
+	cpu_set_t one;
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	sched_setaffinity(0, sizeof one, &one);
+	while (others--)
+		if (!fork()) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			prctl(PR_SET_NAME, "spinner");
+			for (;;)
+				;
+		}
 }
 
 // Listens at first; then makes the connection of this process to the other one, which either end opens.
@@ -385,6 +413,8 @@ int main(int count, char **words)
 		knots = 3;
 	if (!strcmp(mode, "self") || !strcmp(mode, "ended"))
 		knots = 1;
+	if (!strcmp(mode, "crowded-cpu"))
+		share_one_cpu(atoi(host));
 	pthread_barrier_init(&held, NULL, knots ? knots : 1);
 	for (long number = 0; number < knots; number++)
 		pthread_create(&thread, NULL, knot, (void *)number);
@@ -399,6 +429,7 @@ int main(int count, char **words)
 	sleep_ms(200);
 	puts("ready");
 	fflush(stdout);
+	is_ready = 1;
 	sleep_ms(seconds * 1000L);
 	return 0;
 }

@@ -10,11 +10,18 @@ use crate::findings::rule_context::{
 use crate::findings::rules::cpu::run_queue::throttled_cgroups;
 use crate::findings::wait_chain::holder::describe_process_group;
 use crate::findings::wait_chain::link::ChainLink;
+use crate::findings::wait_chain::named_holder::{known_by, thread_name};
+use crate::findings::wait_chain::reported_threads::MIN_REPORTED_THREADS;
+use crate::ids::CgroupId;
+use crate::interval::Interval;
 use crate::interval::cgroup::CgroupSpan;
+use crate::interval::group_label::group_label;
+use crate::interval::lock_holders::LockHolder;
+use crate::interval::runnable::is_throttled_by;
 use crate::interval::task::ProcessSpan;
 use crate::interval::throttled_servers::{ThrottledServers, throttled_servers, waiting_connections};
 use crate::sample::cgroup::Controller;
-use crate::units::Ratio;
+use crate::units::{Ratio, SmallSort};
 
 /// Available share of the host from which the sentence says it. docs/metrics.md, "Fixed thresholds".
 const MIN_REPORTED_AVAILABLE: f64 = 0.1;
@@ -35,7 +42,7 @@ pub const CPU_THROTTLED: Rule = Rule {
     meaning: "The tasks of a cgroup need more CPU than its quota allows: they are slow although the host may be idle.",
     computed: "Throttled time of the cgroup (v1 or v2) at least 5 % of the time. The kernel adds up the time of all CPUs: \
                above 100 % it is reported as a number of CPUs, below it as at most the share of throttled periods. Connections wait for a process that it throttles if they have unread \
-               or unanswered requests, or are not accepted, and its threads were runnable, but not on a CPU, for half of the time. Critical if at least 4 connections wait and it is throttled for half of the time.",
+               or unanswered requests, or are not accepted, and its threads were runnable, but not on a CPU, for half of the time. Threads wait behind it if it throttles the thread that holds their lock. Critical if at least 4 connections wait and it is throttled for half of the time.",
     caveats: "The limit may be intended, for example for batch jobs.",
     next_steps: &[
         "the quota: cpu.max (v2) or cpu.cfs_quota_us (v1)",
@@ -69,6 +76,7 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
     for group in groups {
         let connections = waiting_connections(context.interval, &servers, &group.id);
         let servers: Vec<&ThrottledServers> = servers.iter().filter(|server| *server.cgroup == group.id).collect();
+        let holders = throttled_holders(context.interval, &group.id);
         let Some(throttled) = throttled(group) else { continue };
         let quota = group.quota_cpus.map_or_else(|| "its quota".into(), |cpus| format!("its quota of {}", cpu_time(cpus)));
         let used = group.used_cpus.map_or_else(|| "is limited to".into(), |cpus| format!("used {} of", cpu_time(cpus)));
@@ -87,10 +95,11 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
         };
         let tasks = describe_members(context, members.as_ref(), &group.id, cpu_demand);
         let sentence = format!(
-            "{idle_host}{name} {used} {quota}: throttled {}{}{room}; in it: {tasks}{}",
+            "{idle_host}{name} {used} {quota}: throttled {}{}{room}; in it: {tasks}{}{}",
             format_throttled(throttled.0),
             periods.unwrap_or_default(),
             describe_connections(&servers),
+            describe_threads_behind(context.interval, &holders),
         );
         let mut evidence = vec![
             evidence_number("throttled_ratio", throttled.0),
@@ -101,10 +110,16 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
             evidence_optional("waiting_connections", connections.ok().map(f64::from)),
             evidence_optional(AVAILABLE_RATIO, context.interval.cpu.as_ref().map(|cpu| cpu.available())),
         ];
+        if !holders.is_empty() {
+            evidence.push(evidence_number("threads_behind_holders", holders.iter().map(|holder| holder.waiters_of_lock).sum()));
+        }
+        let behind = holders.first().and_then(|holder| {
+            Some(ChainLink { what: describe_behind(context.interval, holder)?, known_by: known_by(holder.field).into() })
+        });
         let waiting = servers
             .first()
             .map(|server| ChainLink::new(describe_waiting(server), "the receive queues and tcp_info of its sockets"));
-        evidence.extend(evidence_chain(waiting.into_iter().chain([
+        evidence.extend(evidence_chain(waiting.into_iter().chain(behind).chain([
             ChainLink::new(tasks, "/proc/PID/cgroup"),
             ChainLink::new(format!("{name}: throttled {}", format_throttled(throttled.0)), "cpu.stat"),
             ChainLink::new(quota, "cpu.max, or cpu.cfs_quota_us (v1)"),
@@ -142,6 +157,31 @@ fn describe_connections(servers: &[&ThrottledServers]) -> String {
 fn describe_waiting(server: &ThrottledServers) -> String {
     let connections = plural(f64::from(server.connections), "connection waits", "connections wait");
     format!("{connections} for {}", describe_process_group(&server.group, &server.label))
+}
+
+/// Holders of locks that the quota of this cgroup throttles, those with most waiters first
+fn throttled_holders<'a>(interval: &'a Interval, cgroup: &CgroupId) -> Vec<&'a LockHolder> {
+    let holders = interval.locks.futex_holders.iter().chain(&interval.locks.kernel_holders);
+    let delays_others =
+        |holder: &&LockHolder| holder.waiters_of_lock >= MIN_REPORTED_THREADS && is_throttled_by(interval, holder, cgroup);
+    let mut found: Vec<&LockHolder> = holders.filter(delays_others).collect();
+    found.small_sort_by(|a, b| b.waiters_of_lock.total_cmp(&a.waiters_of_lock).then_with(|| a.group.cmp(&b.group)));
+    found
+}
+
+/// `; 12 threads of app (700) wait for a lock behind app/702`, or nothing
+fn describe_threads_behind(interval: &Interval, holders: &[&LockHolder]) -> String {
+    let named = holders.iter().take(MAX_NAMED_SERVERS).filter_map(|holder| describe_behind(interval, holder));
+    named.map(|words| format!("; {words}")).collect()
+}
+
+/// `12 threads of app (700) wait for a lock behind app/702`
+fn describe_behind(interval: &Interval, holder: &LockHolder) -> Option<String> {
+    let group = interval.newer.waits.groups.get(usize::from(holder.group))?;
+    let label = describe_process_group(group, &group_label(group, &interval.newer, &interval.newer));
+    let (one, many) = (format!("thread of {label} waits"), format!("threads of {label} wait"));
+    let waiting = plural(holder.waiters_of_lock, &one, &many);
+    Some(format!("{waiting} for a lock behind {}", thread_name(holder.last_thread())))
 }
 
 /// Whether the sentence of a finding begins with the words for an idle host and a colon.
