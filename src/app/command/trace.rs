@@ -4,6 +4,7 @@ use std::sync::mpsc;
 
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::privileges::HOST_PIDS;
 use crate::app::program::signals::TerminationSignals;
 use crate::app::program::stdio;
 use crate::app::sampling::MAX_PROBE_CPU_SHARE;
@@ -87,9 +88,7 @@ fn failure(error: TraceError) -> Failure {
         TraceError::NotPossible(_) => {
             (Exit::Refused, "run it on the host as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE")
         }
-        TraceError::OtherPidNamespace => {
-            (Exit::Refused, "run it on the host, or start the container with --pid=host (Kubernetes: hostPID: true)")
-        }
+        TraceError::OtherPidNamespace => (Exit::Refused, HOST_PIDS),
         TraceError::Probe(_) => (Exit::Refused, "Linux 5.15 or later with eBPF (CONFIG_BPF_SYSCALL) is needed"),
     };
     Failure::new(exit, "cannot trace", error, remedy)

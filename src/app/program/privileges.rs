@@ -119,6 +119,9 @@ fn raise_limit_of_locked_memory() {
     let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
 }
 
+/// What lets a container see the threads by their numbers on the host.
+pub const HOST_PIDS: &str = "run it on the host, or start the container with --pid=host (Kubernetes: hostPID: true)";
+
 /// What lets this process load eBPF programs; `needs_types`: those that need BTF.
 pub fn bpf_remedy(needs_types: bool) -> String {
     let lockdown = Root::host().read_once("sys/kernel/security/lockdown").unwrap_or_default();

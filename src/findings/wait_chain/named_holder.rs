@@ -37,18 +37,14 @@ pub fn known_by(field: OwnerField) -> &'static str {
     }
 }
 
-/// The lock in front of which a queue is reported: `a mutex`, `WALWriteLock`
+/// One lock of this kind: `a mutex`, `WALWriteLock`, `a lock inside the kernel`
 pub fn lock_words(field: OwnerField) -> &'static str {
     match field {
         OwnerField::PostgresLog => "WALWriteLock",
         OwnerField::JavaMonitor => "a Java monitor",
+        field if field.is_of_kernel() => "a lock inside the kernel",
         _ => "a mutex",
     }
-}
-
-/// One lock: `a mutex`, `WALWriteLock`, `a lock inside the kernel`
-pub fn one_lock(field: OwnerField) -> &'static str {
-    if field.is_of_kernel() { "a lock inside the kernel" } else { lock_words(field) }
 }
 
 /// A lock of this kind: `mutex`, `Java monitor`
@@ -173,22 +169,23 @@ pub fn waker_evidence(field: OwnerField) -> Vec<Evidence> {
     }
 }
 
-/// The holders of a group's other locks: `10 threads behind worker/4650, which sleeps for a fixed time (clock_nanosleep); …`. `None` where
-/// most wait for one lock.
-fn describe_other_locks(interval: &Interval, holder: &LockHolder) -> Option<String> {
-    let others = || holder.other_locks.iter().filter(|_| !holder.has_one_lock());
-    let mut list: Vec<String> = others().take(MAX_OTHER_LOCKS).map(|other| describe_lock_queue(interval, other)).collect();
-    let left_out: f64 = others().skip(MAX_OTHER_LOCKS).map(|other| other.waiters).sum();
+/// `12 threads behind app/4650, which sleeps for a fixed time (clock_nanosleep); 10 threads behind app/4651, which …; 3 threads behind
+/// others`: `most` of these locks of one group have words of their own.
+pub fn describe_lock_queues<'a>(
+    interval: &Interval,
+    holders: impl Iterator<Item = &'a LockHolder> + Clone,
+    most: usize,
+) -> String {
+    let describe = |holder: &LockHolder| {
+        let one = LockHolder { waiters: holder.waiters_of_lock, other_locks: Vec::new(), ..holder.clone() };
+        format!("{} behind {}", plural(one.waiters, "thread", "threads"), describe_named_holder(interval, &one))
+    };
+    let mut list: Vec<String> = holders.clone().take(most).map(describe).collect();
+    let left_out: f64 = holders.skip(most).map(|other| other.waiters).sum();
     if left_out >= 0.5 {
         list.push(format!("{} behind others", plural(left_out, "thread", "threads")));
     }
-    (!list.is_empty()).then(|| list.join("; "))
-}
-
-/// `10 threads behind worker/4650, which sleeps for a fixed time (clock_nanosleep)`
-pub fn describe_lock_queue(interval: &Interval, holder: &LockHolder) -> String {
-    let one = LockHolder { waiters: holder.waiters_of_lock, other_locks: Vec::new(), ..holder.clone() };
-    format!("{} behind {}", plural(one.waiters, "thread", "threads"), describe_named_holder(interval, &one))
+    list.join("; ")
 }
 
 /// Locks beside the first whose holders evidence names.
@@ -204,8 +201,10 @@ pub fn named_holder_evidence(interval: &Interval, holder: &LockHolder) -> Vec<Ev
     basis.chain(other_locks_evidence(interval, holder)).chain(stack).chain(user_stack).collect()
 }
 
+/// The holders of the group's other locks; `None` where most threads wait for one.
 pub fn other_locks_evidence(interval: &Interval, holder: &LockHolder) -> Option<Evidence> {
-    describe_other_locks(interval, holder).map(|others| evidence_text("other_locks", others.as_str()))
+    let others = || describe_lock_queues(interval, holder.other_locks.iter(), MAX_OTHER_LOCKS);
+    (!holder.has_one_lock()).then(|| evidence_text("other_locks", others().as_str()))
 }
 
 /// `worker/4650, which sleeps for a fixed time (clock_nanosleep)`, `worker/4650 (one of 9 in turn), which computes`. Of locks that are held one

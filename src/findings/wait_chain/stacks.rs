@@ -12,9 +12,6 @@ use crate::interval::lock_holders::LockHolder;
 use crate::sample::Name;
 use crate::sample::stacks::{ThreadStack, find_stack, stack_functions, without_module};
 
-/// Threads of a cycle in a line.
-const MAX_THREADS: usize = 8;
-
 /// Functions of a line.
 const MAX_FUNCTIONS: usize = 8;
 
@@ -44,11 +41,18 @@ pub fn stack_of(interval: &Interval, thread: &BlockedThread) -> Option<String> {
 /// `cp/701: rwsem_down_write_slowpath ← lock_rename; mv/702: …`: that of each of these threads of which it was read.
 pub fn stacks_of_threads<'a>(interval: &Interval, threads: impl Iterator<Item = &'a BlockedThread>) -> Option<String> {
     let stacks = interval.newer.stacks.as_ref().ok()?;
-    let line = |thread: &BlockedThread| {
-        let kernel = find_stack(stacks, thread.wait.task)?.kernel.as_ref().ok()?;
-        Some(format!("{}: {}", thread_name(thread), call_line(kernel)))
-    };
-    let lines: Vec<String> = threads.filter_map(line).take(MAX_THREADS).collect();
+    let line = |thread: &BlockedThread| Some(call_line(find_stack(stacks, thread.wait.task)?.kernel.as_ref().ok()?));
+    lines_of_threads(threads, line)
+}
+
+/// `app/701: …; app/702: …`: the line of each of these threads that has one, of a few; `None` if none has.
+pub fn lines_of_threads<'a>(
+    threads: impl Iterator<Item = &'a BlockedThread>,
+    line: impl Fn(&BlockedThread) -> Option<String>,
+) -> Option<String> {
+    const MAX_THREADS: usize = 8;
+    let named = threads.filter_map(|thread| Some(format!("{}: {}", thread_name(thread), line(thread)?)));
+    let lines: Vec<String> = named.take(MAX_THREADS).collect();
     (!lines.is_empty()).then(|| lines.join("; "))
 }
 

@@ -2,17 +2,13 @@
 
 use crate::findings::formatting::lossy_name;
 use crate::findings::wait_chain::holder::syscall_name;
-use crate::findings::wait_chain::named_holder::thread_name;
-use crate::findings::wait_chain::stacks::end_of_chain;
+use crate::findings::wait_chain::stacks::{end_of_chain, lines_of_threads};
 use crate::ids::TaskId;
 use crate::interval::Interval;
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::Name;
 use crate::sample::stacks::{UNKNOWN_CALLERS, UserStack, find_stack, find_user_stack, stack_functions, without_module};
-
-/// Threads of a cycle in a line.
-const MAX_THREADS: usize = 8;
 
 /// Functions of the program in a line, beside the library's that it called.
 const MAX_FUNCTIONS: usize = 3;
@@ -68,12 +64,7 @@ pub fn user_stack_of(interval: &Interval, thread: &BlockedThread) -> Option<Stri
 /// `app/701: Db::commit → Wal::lock → pthread_mutex_lock; app/702: …`: that of each of these threads of which it was read.
 pub fn user_stacks_of_threads<'a>(interval: &Interval, threads: impl Iterator<Item = &'a BlockedThread>) -> Option<String> {
     let stacks = interval.newer.user_stacks.as_ref().ok()?;
-    let line = |thread: &BlockedThread| {
-        let functions = find_user_stack(stacks, thread.wait.task)?.functions.as_ref().ok()?;
-        Some(format!("{}: {}", thread_name(thread), call_line(functions)?))
-    };
-    let lines: Vec<String> = threads.filter_map(line).take(MAX_THREADS).collect();
-    (!lines.is_empty()).then(|| lines.join("; "))
+    lines_of_threads(threads, |thread| call_line(find_user_stack(stacks, thread.wait.task)?.functions.as_ref().ok()?))
 }
 
 /// The same of a process of which only one stack was read.

@@ -5,7 +5,7 @@ use super::entry::{Plot, graph_width, states_width};
 use super::page::Page;
 use super::stacks;
 use super::table::{PageTable, number, words};
-use crate::findings::{Evaluation, describe_named_holder, lock_known_by, one_lock};
+use crate::findings::{Evaluation, describe_named_holder, lock_known_by, lock_words};
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::cgroup_names::{CgroupName, NameKind};
@@ -229,7 +229,7 @@ fn locks(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
     }
     for (field, waiters) in held.into_iter().filter(|(_, waiters)| *waiters >= 0.5) {
         let waiters = format::plural(format!("{waiters:.0}"), "thread waits", "threads wait");
-        page.labelled("held", safe!("{} in this interval, for which {waiters}", one_lock(field)));
+        page.labelled("held", safe!("{} in this interval, for which {waiters}", lock_words(field)));
     }
 }
 

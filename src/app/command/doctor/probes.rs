@@ -1,15 +1,12 @@
 //! Whether eBPF programs can be loaded and attached here: tries it.
 
-use crate::app::program::privileges::bpf_remedy;
+use crate::app::program::privileges::{HOST_PIDS, bpf_remedy};
 use crate::cli::ProbeMode;
 use crate::kernel::probe::loader_process::{self, TaskAccess};
 use crate::kernel::probe::lock_fields::{HeldLocks, LockFields};
 use crate::kernel::probe::{TaskIterator, block_latencies};
 use crate::kernel::{Root, wake_trace};
 use crate::report::formatting::printable;
-
-/// How a container sees the processes of the host.
-const HOST_PIDS: &str = "start the container with --pid=host (Kubernetes: hostPID: true)";
 
 /// Whether eBPF programs can be loaded: loads the task iterator.
 pub fn bpf_iterator_line(in_initial_pid_namespace: bool, probes: ProbeMode) -> String {

@@ -9,7 +9,7 @@ use crate::findings::rules::blocked_tasks::idle_but_blocked;
 use crate::findings::wait_chain::holder::describe_process_group;
 use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::named_holder::{
-    describe_lock_queue, describe_named_holder, holder_links, lock_words, named_holder_evidence,
+    describe_lock_queues, describe_named_holder, holder_links, lock_words, named_holder_evidence,
 };
 use crate::findings::wait_chain::queues::{BY_VIRTUAL_MACHINE, BY_WAIT_EVENT};
 use crate::interval::Interval;
@@ -68,9 +68,14 @@ fn is_idle_but_blocked(context: &RuleContext, queue: &MutexQueue) -> bool {
 fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
     let label = describe_process_group(&queue.group, &queue.label);
     let field = queue.named.as_ref().map(|named| named.field);
-    let lock = field.map_or("a mutex", lock_words);
+    let lock = match &queue.named {
+        Some(named) if !named.has_one_lock() => "several locks",
+        _ => field.map_or("a mutex", lock_words),
+    };
     let behind = match &queue.named {
-        Some(named) if !named.has_one_lock() => format!("several locks: {}", several_queues(context.interval, named)),
+        Some(named) if !named.has_one_lock() => {
+            format!("{lock}: {}", describe_lock_queues(context.interval, all_locks(named), MAX_NAMED_LOCKS))
+        }
         Some(named) => format!("{lock}, whose holder is {}", describe_named_holder(context.interval, named)),
         None => format!("{lock}, whose holder sleeps for a fixed time"),
     };
@@ -121,18 +126,8 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
     }
 }
 
-/// `12 threads behind app/4650, which sleeps; 10 threads behind app/4651, which …; 3 threads behind others`
-fn several_queues(interval: &Interval, named: &LockHolder) -> String {
-    let mut list: Vec<String> = all_locks(named).take(2).map(|holder| describe_lock_queue(interval, holder)).collect();
-    let others: f64 = all_locks(named).skip(2).map(|holder| holder.waiters).sum();
-    if others >= 0.5 {
-        list.push(format!("{} behind others", plural(others, "thread", "threads")));
-    }
-    list.join("; ")
-}
-
 /// The holder of the first lock, and those of the others if most threads do not wait for it.
-fn all_locks(named: &LockHolder) -> impl Iterator<Item = &LockHolder> {
+fn all_locks(named: &LockHolder) -> impl Iterator<Item = &LockHolder> + Clone {
     std::iter::once(named).chain(named.other_locks.iter().filter(|_| !named.has_one_lock()))
 }
 
@@ -142,11 +137,15 @@ fn holds_it_for_long(interval: &Interval, holder: &LockHolder) -> bool {
     let is_stopped = holder.last_activity() == HolderActivity::Stopped && holder.last_thread().wait.state != TaskState::Traced;
     let sampled = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(holder.thread.wait.task));
     let has_slept = sampled.is_some_and(|(_, thread)| {
+        // `None`: not since the first sample; a finding takes two.
         let since = thread.last_timeslice_ns.map(|ns| interval.newer.at.boottime_ns.saturating_sub(ns));
         since.is_none_or(|since| since >= LONG_HOLD_NS)
     });
     is_stopped || (holder.holders == 1 && has_slept)
 }
+
+/// Locks whose holders the sentence names.
+const MAX_NAMED_LOCKS: usize = 2;
 
 /// A holder that has not run for so long lets no thread proceed meanwhile. docs/metrics.md, "Fixed thresholds".
 const LONG_HOLD_NS: u64 = 2_000_000_000;
