@@ -272,7 +272,7 @@ pub fn wait_class_description(class: WaitClass) -> &'static str {
         WaitClass::Running => "runs, or is ready to run and waits for a CPU",
         WaitClass::Disk => "waits for a storage device or a file system; counted in the load",
         WaitClass::Aio => "waits for asynchronous I/O to complete",
-        WaitClass::Lock => "waits for a lock that another thread holds; counted in the load only inside the kernel (D)",
+        WaitClass::Lock => "waits for a lock that another thread holds; in the load only if D",
         WaitClass::Net => "waits for data or a connection on a socket",
         WaitClass::Pipe => "waits for the other end of a pipe",
         WaitClass::Timer => "sleeps until a time",
