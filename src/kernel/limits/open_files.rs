@@ -124,6 +124,7 @@ fn parse_open_file_limit(text: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::sync::Arc;
 
     use super::*;
@@ -132,7 +133,7 @@ mod tests {
     use crate::sample::task::Tasks;
     use crate::synthetic;
 
-    /// This test's own process has descriptors open.
+    /// The descriptors are those of this test's own process.
     #[test]
     fn the_limit_of_a_busy_process_is_read_whatever_it_has_open_and_again_each_time() {
         let tree = ProcTree::empty();
@@ -143,6 +144,7 @@ mod tests {
             println!("skipped: before Linux 6.2 descriptors are not counted");
             return;
         }
+        let _descriptors: Vec<File> = (0..MIN_LIMIT).map(|_| File::open("/dev/null").unwrap()).collect();
         let write = |max: u64| {
             tree.write(format!("proc/{pid}/limits"), format!("Max open files  {max}  {max}  files\n"));
         };
