@@ -171,16 +171,12 @@ impl TaskFiles {
         self.read(&mut None, false, path)
     }
 
-    /// The wait channel of a task: `0` if it does not sleep, empty if it is hidden.
-    pub fn read_wait_channel(&mut self, pid: u32, tid: u32) -> Reading<&[u8]> {
+    /// The wait channel of a thread, read in the same way: `0` if it does not sleep, empty if it is hidden.
+    pub fn read_wait_channel(&mut self, pid: u32, tid: u32, kept: &mut TaskDescriptors, keep: bool) -> Reading<&[u8]> {
         let file = self.wait_channel_file;
         match file {
             WaitChannelFile::Unavailable => Err(Absent::NoSuchFile),
-            WaitChannelFile::Wchan => Ok(file.symbol(self.read_once(format_args!("{pid}/task/{tid}/wchan"))?)),
-            WaitChannelFile::Stack => {
-                let text = with_sys_admin(|| self.read_once(format_args!("{pid}/task/{tid}/stack")))??;
-                Ok(file.symbol(text))
-            }
+            file => Ok(file.symbol(self.read_thread_file(pid, tid, ThreadFile::WaitChannel, kept, keep)?)),
         }
     }
 

@@ -1,28 +1,64 @@
 //! What the holder of a lock does, from its stat, wchan and syscall.
 
+use rustc_hash::FxHashMap;
+
 use crate::ids::TaskId;
 use crate::kernel::task;
-use crate::kernel::task::files::TaskFiles;
+use crate::kernel::task::files::{TaskDescriptors, TaskFiles, ThreadFile};
 use crate::sample::task::TaskState;
 use crate::sample::waits::BlockedWait;
 use crate::sample::{Absent, Name};
 
+/// Descriptors of holders that are read in each sub-sample: a pread takes half the time of open, read and close.
+#[derive(Debug, Default)]
+pub struct HolderFiles {
+    /// By pid and tid
+    open: FxHashMap<(u32, u32), TaskDescriptors>,
+    /// Those of the current sub-sample
+    used: Vec<(u32, u32)>,
+}
+
+impl HolderFiles {
+    /// As `read_holder_wait`; its files stay open.
+    pub fn read_wait(&mut self, files: &mut TaskFiles, pid: u32, tid: u32, group: u16) -> Option<BlockedWait> {
+        self.used.push((pid, tid));
+        read_wait(files, (pid, tid), group, self.open.entry((pid, tid)).or_default(), true)
+    }
+
+    /// Closes the files of threads that were not read in this sub-sample.
+    pub fn finish_sub_sample(&mut self) {
+        let Self { open, used } = self;
+        open.retain(|holder, _| used.contains(holder));
+        used.clear();
+    }
+}
+
 /// Stat, and of a thread that sleeps wchan and syscall. `None` if it ended, or moved on while it was read. `group`: of the threads that
 /// wait for it.
 pub fn read_holder_wait(files: &mut TaskFiles, pid: u32, tid: u32, group: u16) -> Option<BlockedWait> {
-    let text = files.read_once(format_args!("{pid}/task/{tid}/stat")).ok()?;
+    read_wait(files, (pid, tid), group, &mut TaskDescriptors::default(), false)
+}
+
+fn read_wait(
+    files: &mut TaskFiles,
+    (pid, tid): (u32, u32),
+    group: u16,
+    kept: &mut TaskDescriptors,
+    keep: bool,
+) -> Option<BlockedWait> {
+    let text = files.read_thread_file(pid, tid, ThreadFile::Stat, kept, keep).ok()?;
     let stat = task::parse_stat(text)?;
     let (state, start_ticks, comm) = (stat.state, stat.start_ticks, Name::from(stat.comm));
     let (mut wchan, mut syscall, mut has_timeout) = (None, None, false);
     if matches!(state, TaskState::Sleeping | TaskState::Blocked) {
-        match files.read_wait_channel(pid, tid) {
+        match files.read_wait_channel(pid, tid, kept, keep) {
             Ok(b"0" | b"") => return None,
             Ok(symbol) => wchan = Some(Name::from(symbol)),
             // Its system call says something.
             Err(Absent::NoSuchFile) => {}
             Err(_) => return None,
         }
-        let text = files.read_once(format_args!("{pid}/task/{tid}/syscall")).ok()?;
+        let text = files.read_thread_file(pid, tid, ThreadFile::Syscall, kept, keep).ok()?;
         has_timeout = task::syscall_has_timeout(text);
         syscall = task::parse_syscall(text).ok();
     }

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::futex_words::{LockLayout, NamedOwner, read_owner};
-use super::holder_wait::{is_same_wait, read_holder_wait};
+use super::holder_wait::{HolderFiles, is_same_wait};
 use super::namespace_tids::NamespaceTids;
 use super::reading_turns::ReadingTurns;
 use crate::ids::TaskId;
@@ -33,6 +33,7 @@ pub struct LockOwners {
     /// With the place of a lock whose owner was read
     rows: Vec<(Option<LockPlace>, LockOwner)>,
     tids: NamespaceTids,
+    holder_files: HolderFiles,
 }
 
 /// Where threads wait for a lock.
@@ -131,6 +132,7 @@ impl LockOwners {
                 self.count(Some(place), lock, BlockedWait { last_sub_sample: sub_sample, blocked_since_ns: now_ns, ..owner });
             }
         }
+        self.holder_files.finish_sub_sample();
     }
 
     /// Ends the interval.
@@ -156,10 +158,10 @@ impl LockOwners {
         let FutexLock { group, pid, address, is_shared, .. } = lock;
         let named = read_owner(pid, address, layout)?;
         let tid = self.tids.in_our_namespace(files, pid, named.tid);
-        let wait = match tid.and_then(|tid| read_holder_wait(files, pid, tid, group)) {
+        let wait = match tid.and_then(|tid| self.holder_files.read_wait(files, pid, tid, group)) {
             None if is_shared => {
                 let process = read_process_of(files, tid?)?;
-                read_holder_wait(files, process, tid?, group)?
+                self.holder_files.read_wait(files, process, tid?, group)?
             }
             // Waits with a timeout end all the same, and what they wait for may be no mutex.
             None if layout != LockLayout::TimedGlibcMutex

@@ -45,7 +45,7 @@ impl KnownProcess {
             }
             let options = self.read_options(context, false);
             if many {
-                active.sub_sample_hot(context, options, |_, _| true);
+                active.sub_sample_until_accounted(self.clock_ns, context, options);
             } else {
                 self.sub_sample_few(&mut active, context, options);
             }
@@ -53,12 +53,9 @@ impl KnownProcess {
         self.state = ProcessState::Active(active);
     }
 
-    /// Threads that ran a moment ago first; the next ones only if those do not account for the process's CPU time.
+    /// The hot threads; the others, which are few, only if those do not account for the process's CPU time.
     fn sub_sample_few(&self, active: &mut ActiveProcess, context: &mut ScanContext, options: ReadOptions) {
-        active.sub_sample_hot(context, options, KnownThread::likely_ran);
-        if !active.cpu_time_check.accounts_for(self.clock_ns) {
-            active.sub_sample_hot(context, options, |thread, now_ns| thread.last_read_ns != now_ns);
-        }
+        active.sub_sample_until_accounted(self.clock_ns, context, options);
         if !active.cpu_time_check.accounts_for(self.clock_ns) {
             for index in 0..active.threads.len() {
                 if active.hot.binary_search(&index).is_err() {
@@ -84,6 +81,25 @@ impl ActiveProcess {
                 && self.threads.get(index).is_some_and(|thread| wanted(thread, context.now_ns))
             {
                 self.sub_sample_thread(index, context, options);
+            }
+        }
+    }
+
+    /// The hot threads that likely ran; then those that have waited longest, to which most locks are handed over, until the threads account
+    /// for the CPU time of the process: no other thread ran.
+    fn sub_sample_until_accounted(&mut self, clock_ns: Option<u64>, context: &mut ScanContext, options: ReadOptions) {
+        self.sub_sample_hot(context, options, KnownThread::likely_ran);
+        if self.cpu_time_check.accounts_for(clock_ns) {
+            return;
+        }
+        let hot = self.hot.iter().filter_map(|&index| Some((self.threads.get(index)?, index)));
+        let unread = hot.filter(|(thread, _)| thread.last_read_ns != context.now_ns);
+        let mut unread: Vec<(u64, usize)> = unread.map(|(thread, index)| (thread.waiting_since_ns(), index)).collect();
+        unread.sort_unstable();
+        for (_, index) in unread {
+            self.sub_sample_thread(index, context, options);
+            if self.cpu_time_check.accounts_for(clock_ns) {
+                return;
             }
         }
     }

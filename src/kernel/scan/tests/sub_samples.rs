@@ -123,6 +123,42 @@ fn a_futex_wait_with_a_timeout_is_not_counted_as_a_lock_wait() {
 }
 
 #[test]
+fn of_many_threads_behind_a_lock_those_that_wait_longest_are_read_until_they_account_for_the_process_clock() {
+    let mut machine = Machine::new(true);
+    let waiting = |tid| {
+        let syscall = "202 0x7000 0x80 0x2 0x0 0x0 0x0 0x0 0x0";
+        ThreadFiles { timeslices: 6, wchan: "futex_do_wait", syscall, ..one(tid) }
+    };
+    let waiters: Vec<ThreadFiles<'_>> = (40..140).map(waiting).collect();
+    machine.put(40, "pool", 5, 1_000_000_000, &(40..140).map(one).collect::<Vec<_>>());
+    machine.scan();
+    machine.put(40, "pool", 5, 1_100_000_000, &waiters);
+    machine.scan();
+    // All but one ran once more, one second later.
+    let ran = |machine: &mut Machine, tid: u32, run_ns: u64, timeslices: u32| {
+        let directory = if tid == 40 { "40".to_owned() } else { format!("40/task/{tid}") };
+        machine.write(&format!("{directory}/schedstat"), format!("{run_ns} 902341 {timeslices}\n"));
+    };
+    (40..140).filter(|&tid| tid != 120).for_each(|tid| ran(&mut machine, tid, 12_000_000, 7));
+    machine.clock(40, 1_100_000_000 + 99 * 1_000_000);
+    machine.scan();
+    machine.scan();
+    machine.scan();
+    assert_eq!(machine.hot().len(), 100, "all wait for a lock");
+    ran(&mut machine, 120, 12_000_000, 7);
+    machine.clock(40, 1_100_000_000 + 100 * 1_000_000);
+    let now_ns = machine.now_ns + 1;
+    machine.scanner.sub_sample(now_ns);
+    let read: Vec<u32> = (40..140).filter(|&tid| machine.known(40, tid).last_read_ns == now_ns).collect();
+    assert_eq!(read, [120]);
+    // Where the one that ran is not the one that waited longest, it is found as well.
+    ran(&mut machine, 90, 13_000_000, 8);
+    machine.clock(40, 1_100_000_000 + 101 * 1_000_000);
+    machine.scanner.sub_sample(now_ns + 1);
+    assert_eq!(machine.known(40, 90).last_timeslice_ns, Some(now_ns + 1));
+}
+
+#[test]
 fn few_hot_threads_of_many_are_sub_sampled_without_the_process_clock() {
     let mut machine = Machine::new(true);
     let threads: Vec<ThreadFiles<'_>> = (40..170).map(one).collect();
