@@ -63,7 +63,7 @@ pub use rules::RULES;
 pub use threshold::{Threshold, ThresholdSetting, ThresholdUnit};
 pub use thresholds::{THRESHOLDS, Thresholds};
 pub use wait_chain::holder::{describe_process_group, syscall_name};
-pub use wait_chain::link::{ChainConfidence, ChainLink, WaitChain};
+pub use wait_chain::link::{CHAIN_CONFIDENCE, ChainConfidence, ChainLink, WaitChain};
 pub use wait_chain::named_holder::{describe_named_holder, known_by as lock_known_by, lock_noun, lock_words, thread_name};
 pub use wait_chain::remote_waits::waiting_groups;
 pub use wait_chain::stacks::holder_line;

@@ -4,7 +4,7 @@ use super::formatting;
 use super::rule_state::RuleState;
 use super::{Evidence, FindingKey, Kind, Severity, Subject, Thresholds, Value};
 use crate::baseline::{Drift, LatencyStatus, SizeClass, find_status, statuses_of};
-use crate::findings::wait_chain::link::ChainLink;
+use crate::findings::wait_chain::link::{CHAIN_CONFIDENCE, ChainConfidence, ChainLink};
 use crate::ids::{CgroupId, DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::cgroup_names::describe_cgroup;
@@ -137,6 +137,13 @@ pub fn evidence_optional(name: &'static str, value: Option<f64>) -> Evidence {
 pub fn evidence_chain(links: impl IntoIterator<Item = ChainLink>) -> Option<Evidence> {
     let links: Vec<ChainLink> = links.into_iter().collect();
     (links.len() > 1).then_some(Evidence { name: "chain", value: Value::Chain(links) })
+}
+
+/// `evidence_chain`, and how sure it is: evidence of a lock, its waiters and its holder.
+pub fn evidence_lock_chain(links: impl IntoIterator<Item = ChainLink>, confidence: ChainConfidence) -> Vec<Evidence> {
+    let chain = evidence_chain(links);
+    let confidence = chain.is_some().then(|| evidence_text(CHAIN_CONFIDENCE, confidence.as_str()));
+    confidence.into_iter().chain(chain).collect()
 }
 
 /// A name or a sentence of evidence.

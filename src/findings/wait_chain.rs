@@ -153,11 +153,7 @@ pub fn wait_chain(interval: &Interval, statuses: &[LatencyStatus], group: &Block
             chain.push(what, known_by, true);
         }
     }
-    let confidence = match chain.inferred_links {
-        0 => ChainConfidence::High,
-        1 => ChainConfidence::Medium,
-        _ => ChainConfidence::Low,
-    };
+    let confidence = ChainConfidence::from_inferred_links(chain.inferred_links);
     WaitChain { group_label: describe_group(group), threads: group.blocked_threads(), links: chain.links, confidence }
 }
 

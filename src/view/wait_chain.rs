@@ -4,7 +4,7 @@ use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
 use super::text::{self, format_number};
 use super::theme::StyleRole;
-use crate::findings::{ChainLink, Evaluation, Finding, Value, WaitChain, wait_chains};
+use crate::findings::{CHAIN_CONFIDENCE, ChainLink, Evaluation, Finding, Value, WaitChain, wait_chains};
 use crate::safe;
 
 /// Cells by which each link is indented below the one before, and the deepest that is.
@@ -59,6 +59,13 @@ pub fn finding_chain_lines(finding: &Finding, width: usize) -> Vec<SafeLine> {
     }
     lines.extend(link_lines(rest.to_vec(), width));
     lines
+}
+
+/// `confidence: high`: how sure the chain in the evidence of a finding is; `None` where that does not say it.
+pub fn confidence_words(finding: &Finding) -> Option<SafeText> {
+    let word = finding.evidence.iter().find(|evidence| evidence.name == CHAIN_CONFIDENCE)?;
+    let Value::Text(word) = &word.value else { return None };
+    Some(safe!("confidence: {}", SafeText::from_name(word)))
 }
 
 /// Each link below the one before, further to the right.

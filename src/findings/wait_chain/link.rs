@@ -31,6 +31,9 @@ impl ChainLink {
     }
 }
 
+/// The evidence that says how sure a chain is
+pub const CHAIN_CONFIDENCE: &str = "chain_confidence";
+
 /// Confidence of the whole chain: that of its weakest link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -44,6 +47,15 @@ pub enum ChainConfidence {
 }
 
 impl ChainConfidence {
+    /// Of a chain with so many inferred links.
+    pub fn from_inferred_links(count: usize) -> ChainConfidence {
+        match count {
+            0 => ChainConfidence::High,
+            1 => ChainConfidence::Medium,
+            _ => ChainConfidence::Low,
+        }
+    }
+
     /// The word in JSON and on the screen.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -7,7 +7,7 @@ use crate::findings::finding::Evidence;
 use crate::findings::formatting::{count, duration, lossy_name, plural};
 use crate::findings::rule_context::{evidence_number, evidence_text};
 use crate::findings::wait_chain::holder::{describe_halt, syscall_name, wait_location};
-use crate::findings::wait_chain::link::ChainLink;
+use crate::findings::wait_chain::link::{ChainConfidence, ChainLink};
 use crate::findings::wait_chain::remote_waits::asked_by;
 use crate::findings::wait_chain::stacks;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
@@ -141,10 +141,19 @@ fn peer_known_by(waits: HolderActivity, step: ChainStep) -> &'static str {
 pub fn is_inferred(holder: &LockHolder) -> bool {
     let steps = std::iter::once(ChainStep::Lock(holder.field)).chain(holder.chain.iter().map(|next| next.step));
     let activities = std::iter::once(holder.activity).chain(holder.chain.iter().map(|next| next.activity));
-    let is_by_inference =
-        |step| matches!(step, ChainStep::Lock(field) if field.is_hint() || matches!(field, OwnerField::Waker(_)));
+    let is_by_inference = |step| matches!(step, ChainStep::Lock(field) if is_inferred_owner(field));
     let awaits_answer = |activity| matches!(activity, HolderActivity::RemoteHost(_) | HolderActivity::LocalProcess);
     steps.into_iter().any(is_by_inference) || activities.into_iter().any(awaits_answer)
+}
+
+/// How sure a chain is that ends at this holder.
+pub fn holder_confidence(holder: &LockHolder) -> ChainConfidence {
+    ChainConfidence::from_inferred_links(usize::from(is_inferred(holder)))
+}
+
+/// Whether the owner that this field names is inferred: it is a hint, or known by wake-ups.
+pub fn is_inferred_owner(field: OwnerField) -> bool {
+    field.is_hint() || matches!(field, OwnerField::Waker(_))
 }
 
 /// `known_by`; with wake-ups how many of the checks confirmed it.

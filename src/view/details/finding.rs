@@ -19,7 +19,7 @@ use crate::view::finding_time::finding_time;
 use crate::view::safe_text::SafeText;
 use crate::view::text::{format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
-use crate::view::wait_chain::{chain_lines, finding_chain_lines};
+use crate::view::wait_chain::{chain_lines, confidence_words, finding_chain_lines};
 
 /// Evidence that has a section of its own
 const HOLDER_STACK: &str = "holder_stack";
@@ -59,6 +59,7 @@ pub fn explanation(evaluation: &Evaluation, finding: &Finding, page: &mut Page) 
     if !deadlock.is_empty() {
         page.heading("WHO WAITS FOR WHOM");
         deadlock.iter().cloned().for_each(|line| page.styled(2, line));
+        confidence(finding, page);
         page.heading("MEANING");
     }
     if !is_active_blocking(finding) && deadlock.is_empty() {
@@ -66,6 +67,7 @@ pub fn explanation(evaluation: &Evaluation, finding: &Finding, page: &mut Page) 
         if !drawn.is_empty() {
             page.heading("FROM THE TASKS TO THE LIMIT");
             drawn.into_iter().for_each(|line| page.styled(2, line));
+            confidence(finding, page);
             page.heading("MEANING");
         }
     }
@@ -181,6 +183,12 @@ fn chain_section(evaluation: &Evaluation, page: &mut Page) {
     }
     if let Some(chain) = wait_chains(&evaluation.interval, &evaluation.latency_statuses).first() {
         page.line(2, safe!("confidence: {}", chain.confidence.as_str()), StyleRole::Dim);
+    }
+}
+
+fn confidence(finding: &Finding, page: &mut Page) {
+    if let Some(words) = confidence_words(finding) {
+        page.line(2, words, StyleRole::Dim);
     }
 }
 

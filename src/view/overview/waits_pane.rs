@@ -15,7 +15,7 @@ use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
 use crate::view::text;
 use crate::view::theme::StyleRole;
-use crate::view::wait_chain::{chain_lines, finding_chain_lines};
+use crate::view::wait_chain::{chain_lines, confidence_words, finding_chain_lines};
 
 pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut Pane) {
     let width = usize::from(pane.width().saturating_sub(2));
@@ -31,7 +31,8 @@ pub fn draw(state: &State, evaluation: &Evaluation, _: &ScreenLayout, pane: &mut
     let chains = wait_chains(&evaluation.interval, &evaluation.latency_statuses);
     if !of_first.is_empty() {
         let age = first.and_then(|finding| figures_age(finding, evaluation.interval.at()));
-        let note = age.map_or_else(SafeLine::default, |age| SafeLine::new(safe!("{age} ago"), StyleRole::Dim));
+        let note = age.map(|age| safe!("{age} ago")).or_else(|| first.and_then(confidence_words));
+        let note = note.map_or_else(SafeLine::default, |note| SafeLine::new(note, StyleRole::Dim));
         let mut inner = pane.framed(("From the tasks to the limit", StyleRole::Bold), note);
         let mut next = draw_lines(&mut inner, 0, of_first);
         if !chains.is_empty() {

@@ -5,10 +5,10 @@ use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{duration, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
-    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+    Candidate, RuleContext, evidence_lock_chain, evidence_number, evidence_optional, evidence_text,
 };
 use crate::findings::wait_chain::holder::describe_process_group;
-use crate::findings::wait_chain::link::ChainLink;
+use crate::findings::wait_chain::link::{ChainConfidence, ChainLink};
 use crate::ids::GroupId;
 use crate::interval::group_label::group_label;
 use crate::sample::task::{Process, TaskState};
@@ -121,7 +121,7 @@ fn candidate(context: &RuleContext, id: GroupId, sessions: &[&Session]) -> Optio
             }),
         ]
         .into_iter()
-        .chain(evidence_chain(links))
+        .chain(evidence_lock_chain(links, ChainConfidence::Medium))
         .collect(),
         explained_share: available.min(many) / context.cpu_count(),
     })

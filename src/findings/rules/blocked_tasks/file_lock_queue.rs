@@ -7,10 +7,10 @@ use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::{count, lossy_name, plural, singular_or_plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
-    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+    Candidate, RuleContext, evidence_lock_chain, evidence_number, evidence_optional, evidence_text,
 };
 use crate::findings::wait_chain::holder::describe_process_group;
-use crate::findings::wait_chain::link::ChainLink;
+use crate::findings::wait_chain::link::{ChainConfidence, ChainLink};
 use crate::findings::wait_chain::stacks::stack_of_process;
 use crate::findings::wait_chain::user_stacks::user_stack_of_process;
 use crate::interval::file_lock_queues::{FileLockHolderActivity, FileLockQueue};
@@ -102,10 +102,11 @@ fn candidate(context: &RuleContext, found: &FileLockQueue) -> Candidate {
                 .map_or(evidence_optional("holder", None), |process| evidence_text("holder", process.comm.clone())),
         ]
         .into_iter()
-        .chain(evidence_chain(
+        .chain(evidence_lock_chain(
             [ChainLink::new(format!("{label}: {threads} {waits}"), "the wait channel"), ChainLink::new(lock, "/proc/locks")]
                 .into_iter()
                 .chain(holder_links(context, found)),
+            ChainConfidence::High,
         ))
         .chain(stack_of_process(context.interval, found.holder).map(|stack| evidence_text("holder_stack", stack.as_str())))
         .chain(

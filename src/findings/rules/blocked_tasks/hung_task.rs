@@ -8,12 +8,12 @@ use crate::findings::hung_threads::{hung_threads, waited_seconds, waits_for_fuse
 use crate::findings::kernel_thread_tracker::HungKernelThread;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
-    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+    Candidate, RuleContext, evidence_lock_chain, evidence_number, evidence_optional, evidence_text,
 };
 use crate::findings::rules::blocked_tasks::MIN_BUSY_REQUESTS;
 use crate::findings::wait_chain::holder::syscall_name;
-use crate::findings::wait_chain::link::ChainLink;
-use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by};
+use crate::findings::wait_chain::link::{ChainConfidence, ChainLink};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_confidence, known_by};
 use crate::findings::wait_chain::stacks::stack_of;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
 use crate::ids::{DiskId, GroupId};
@@ -96,7 +96,7 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
             [] => String::new(),
             threads => format!("; hung kernel threads at the same time: {}", kernel_thread_names(threads)),
         };
-        let (cause, basis) = hang_cause(context, longest);
+        let (cause, basis, confidence) = hang_cause(context, longest);
         let dumps_core = longest.class == WaitClass::CoreDump;
         let sentence = match dumps_core {
             true => core_dump_sentence(context, longest, longest_s),
@@ -140,11 +140,12 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
                 kernel_thread_evidence(of_kernel),
             ]
             .into_iter()
-            .chain(evidence_chain(
+            .chain(evidence_lock_chain(
                 [ChainLink::new(format!("{label}{others}: {call} for {}", duration(longest_s)), "the wait channel and state")]
                     .into_iter()
                     .chain(on.strip_prefix(" on ").map(|file| ChainLink::new(file, "the descriptor of its system call")))
                     .chain([ChainLink::new(cause, basis)]),
+                confidence,
             ))
             .chain(stack_of(context.interval, longest).map(|stack| evidence_text("kernel_stack", stack.as_str())))
             .chain(user_stack_of(context.interval, longest).map(|stack| evidence_text("user_stack", stack.as_str())))
@@ -235,8 +236,8 @@ fn suspended_cause(context: &RuleContext, thread: &BlockedThread, frozen: bool) 
     })
 }
 
-/// The cause in words, and how it is known.
-fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'static str) {
+/// The cause in words, how it is known, and how sure that is.
+fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'static str, ChainConfidence) {
     let stalled = stalled_device(context, thread);
     let requests = in_flight(context, thread.wait.disk);
     let idle = requests.is_some_and(|requests| requests < MIN_BUSY_REQUESTS);
@@ -248,15 +249,18 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
     let makes_task =
         !frozen && thread.wait.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), None));
     if let Some(cause) = suspended_cause(context, thread, frozen) {
-        return (cause, "dm/suspended of the device in sysfs");
+        return (cause, "dm/suspended of the device in sysfs", ChainConfidence::High);
     }
     let holder = holder_of_group(&context.interval.locks.kernel_holders, usize::from(thread.wait.group));
-    let basis = match (thread.class, holder) {
-        (WaitClass::CoreDump, _) => "the wait channel, CoreDumping of /proc/PID/status",
-        _ if thread.is_non_block_storage() => "the type of the mount, or the wait channel",
-        (WaitClass::Disk, _) if stalled.is_some() && thread.wait.disk.is_some() => "/proc/diskstats",
-        (WaitClass::Lock, Some(holder)) if !frozen && !lock.is_some_and(KernelLock::is_of_program) => known_by(holder.field),
-        _ => "inference: the wait channel, the mount, requests in flight",
+    let known = |basis| (basis, ChainConfidence::High);
+    let (basis, confidence) = match (thread.class, holder) {
+        (WaitClass::CoreDump, _) => known("the wait channel, CoreDumping of /proc/PID/status"),
+        _ if thread.is_non_block_storage() => known("the type of the mount, or the wait channel"),
+        (WaitClass::Disk, _) if stalled.is_some() && thread.wait.disk.is_some() => known("/proc/diskstats"),
+        (WaitClass::Lock, Some(holder)) if !frozen && !lock.is_some_and(KernelLock::is_of_program) => {
+            (known_by(holder.field), holder_confidence(holder))
+        }
+        _ => ("inference: the wait channel, the mount, requests in flight", ChainConfidence::Medium),
     };
     let cause = match thread.class {
         WaitClass::CoreDump => "another thread writes the core dump of the process, which has crashed".into(),
@@ -310,7 +314,7 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
         }
         _ => in_flight_words(requests),
     };
-    (cause, basis)
+    (cause, basis, confidence)
 }
 
 /// `no I/O is in flight`, `3 requests in flight`

@@ -13,6 +13,7 @@ use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
 use crate::findings::wait_chain::dirty_limit::dirty_limit;
 use crate::findings::wait_chain::holder::describe_group_among;
 use crate::findings::wait_chain::holder::{blocked_call, current_wait_seconds, wait_location};
+use crate::findings::wait_chain::link::CHAIN_CONFIDENCE;
 use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by, other_locks_evidence, waker_evidence};
 use crate::findings::wait_chain::pipelines::holder_pipeline;
 use crate::findings::wait_chain::queues::lock_basis;
@@ -296,7 +297,7 @@ fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) ->
         list.push(evidence_text("cross_checks", sentence.as_str()));
     }
     let chain = wait_chain(context.interval, context.latency_statuses, top);
-    list.push(evidence_text("chain_confidence", chain.confidence.as_str()));
+    list.push(evidence_text(CHAIN_CONFIDENCE, chain.confidence.as_str()));
     list.push(Evidence { name: "chain", value: Value::Chain(chain.links) });
     list
 }

@@ -6,11 +6,13 @@ use crate::findings::formatting::{count, lossy_name, plural, significant_digits,
 use crate::findings::hung_threads::hung_threads;
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
-    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+    Candidate, RuleContext, evidence_lock_chain, evidence_number, evidence_optional, evidence_text,
 };
 use crate::findings::wait_chain::holder::{describe_process_group, syscall_of};
 use crate::findings::wait_chain::link::ChainLink;
-use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_links, known_by, other_locks_evidence};
+use crate::findings::wait_chain::named_holder::{
+    describe_named_holder, holder_confidence, holder_links, known_by, other_locks_evidence,
+};
 use crate::findings::wait_chain::reported_threads::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, MIN_SEVERAL_THREADS};
 use crate::findings::wait_chain::stacks;
 use crate::findings::wait_chain::user_stacks::user_stack_of;
@@ -265,8 +267,10 @@ fn evidence(context: &RuleContext, locks: &KernelLocks, top: &KernelLockGroup, a
     let waits = plural(top.threads, "thread waits", "threads wait");
     let waiting = ChainLink::new(format!("{label}: {waits} {lock}"), "the wait channels");
     let is_held = is_mostly_locks(top) && !main_lock(top).is_some_and(KernelLock::is_shared);
-    let holder = top.holder.iter().filter(|_| is_held).flat_map(|holder| holder_links(context.interval, holder));
-    list.extend(evidence_chain(std::iter::once(waiting).chain(holder)));
+    if let Some(holder) = top.holder.as_ref().filter(|_| is_held) {
+        let links = std::iter::once(waiting).chain(holder_links(context.interval, holder));
+        list.extend(evidence_lock_chain(links, holder_confidence(holder)));
+    }
     let names = context.interval.blocked_threads.iter().filter(|thread| {
         context.interval.newer.waits.groups.get(usize::from(thread.wait.group)) == Some(&top.group)
             && top.waits.iter().any(|wait| Some(&wait.wchan) == thread.wait.wchan.as_ref())

@@ -4,12 +4,12 @@
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::plural;
 use crate::findings::rule::{Hysteresis, Rule};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_text};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_lock_chain, evidence_number, evidence_text};
 use crate::findings::rules::blocked_tasks::idle_but_blocked;
 use crate::findings::wait_chain::holder::describe_process_group;
-use crate::findings::wait_chain::link::ChainLink;
+use crate::findings::wait_chain::link::{ChainConfidence, ChainLink};
 use crate::findings::wait_chain::named_holder::{
-    describe_lock_queues, describe_named_holder, holder_links, lock_words, named_holder_evidence,
+    describe_lock_queues, describe_named_holder, holder_confidence, holder_links, lock_words, named_holder_evidence,
 };
 use crate::findings::wait_chain::queues::{BY_VIRTUAL_MACHINE, BY_WAIT_EVENT};
 use crate::interval::Interval;
@@ -120,10 +120,16 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
         ]
         .into_iter()
         .chain(holder_evidence)
-        .chain(evidence_chain(std::iter::once(waiting).chain(holder_links)))
+        .chain(evidence_lock_chain(std::iter::once(waiting).chain(holder_links), confidence(queue)))
         .collect(),
         explained_share: available.min(queue.threads) / context.cpu_count(),
     }
+}
+
+/// That the sleeping thread of a mutex that names no holder holds it is inferred.
+fn confidence(queue: &MutexQueue) -> ChainConfidence {
+    let of_holders = queue.named.as_ref().and_then(|named| all_locks(named).map(holder_confidence).min());
+    of_holders.unwrap_or(ChainConfidence::Medium)
 }
 
 /// The holder of the first lock, and those of the others if most threads do not wait for it.

@@ -6,11 +6,11 @@ use crate::findings::finding::{Evidence, Kind, Severity, Subject};
 use crate::findings::formatting::{duration, lossy_name, plural, singular_or_plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
-    Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
+    Candidate, RuleContext, evidence_lock_chain, evidence_number, evidence_optional, evidence_text,
 };
 use crate::findings::wait_chain::holder::{describe_halt, describe_process_group};
-use crate::findings::wait_chain::link::ChainLink;
-use crate::findings::wait_chain::named_holder::{describe_named_holder, known_by, named_holder_evidence};
+use crate::findings::wait_chain::link::{ChainConfidence, ChainLink};
+use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_confidence, known_by, named_holder_evidence};
 use crate::interval::lock_holders::LockHolder;
 use crate::interval::stuck_servers::{Halt, StuckCause, StuckServers};
 use crate::interval::wait_queues::{WaitQueueKind, WaitQueueSpan};
@@ -132,7 +132,7 @@ fn evidence(context: &RuleContext, server: &StuckServers) -> Vec<Evidence> {
     let label = describe_process_group(&server.group, &server.label);
     let waiters =
         ChainLink::new(describe_waiters(context, server, &label), "the receive queues and tcp_info of its sockets, its pipes");
-    let mut chain = vec![waiters];
+    let (mut chain, mut confidence) = (vec![waiters], ChainConfidence::High);
     match &server.cause {
         StuckCause::Halted(halt, _) => {
             chain.push(ChainLink::new(format!("{label}: {}", describe_halt(*halt)), "the state in /proc/PID/stat"));
@@ -140,7 +140,10 @@ fn evidence(context: &RuleContext, server: &StuckServers) -> Vec<Evidence> {
         StuckCause::Lock(queue) => {
             let how = match (queue.kind, named_holder(context, server)) {
                 (WaitQueueKind::FileLock, _) => "/proc/locks",
-                (_, Some(holder)) => known_by(holder.field),
+                (_, Some(holder)) => {
+                    confidence = holder_confidence(holder);
+                    known_by(holder.field)
+                }
                 (_, None) => "the futex call of its threads",
             };
             chain.push(ChainLink::new(format!("{label}: {}", describe_queue(context, server, queue)), how));
@@ -172,6 +175,6 @@ fn evidence(context: &RuleContext, server: &StuckServers) -> Vec<Evidence> {
             list.extend(named.into_iter().flat_map(|holder| named_holder_evidence(context.interval, holder)));
         }
     }
-    list.extend(evidence_chain(chain));
+    list.extend(evidence_lock_chain(chain, confidence));
     list
 }
