@@ -2,6 +2,7 @@
 //! alone.
 //! An unknown figure is `None`, never 0: a counter decreased, a file was missing, or nothing completed.
 
+pub mod aio_waits;
 pub mod block_latency;
 pub mod blocked_threads;
 pub mod boot;
@@ -149,7 +150,9 @@ impl Interval {
         let monotonic = newer.at.monotonic_ns.saturating_sub(older.at.monotonic_ns) as f64 / 1e9;
         let wait_counts = wait_counts::WaitCounts::new(host, &newer.waits);
         let turns = storage_turns::StorageTurns::new(host, older, newer, &wait_counts);
-        let tasks = task::TaskSpan::between(host, older, newer, (&wait_counts, &turns), older_totals);
+        let disks = disk::between(older, newer, read_seconds(older, newer, |delays| delays.disks_us));
+        let aio_waits = aio_waits::AioWaits::new(older, newer, &wait_counts, &disks);
+        let tasks = task::TaskSpan::between(host, older, newer, (&wait_counts, &turns, &aio_waits), older_totals);
         let online = newer.cpu.as_ref().ok().map(|cpu| cpu.cpus.len() as f64);
         let seen = tasks.as_ref().and_then(|tasks| tasks.busy_cpus);
         let max_cpus = online.zip(seen).map(|(online, seen)| (online - seen).max(0.0));
@@ -161,7 +164,6 @@ impl Interval {
             .map(|exited_span| short_lived::ShortLived::between(older, newer, seconds, exited_span, clocks));
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
         let network = network::NetworkSpan::between(older, newer, &links);
-        let disks = disk::between(older, newer, read_seconds(older, newer, |delays| delays.disks_us));
         let cgroup_seconds = read_seconds(older, newer, |delays| delays.cgroups_us);
         let blocked_threads = blocked_threads::blocked_threads(host, &newer.waits);
         let locks = locks::LockSpans::new(host, (older, newer), &wait_counts, &blocked_threads);
@@ -174,6 +176,7 @@ impl Interval {
             wait_counts: &wait_counts,
             locks: &locks,
             turns: &turns,
+            aio_waits: &aio_waits,
         };
         let idle_blocked = idle_blocked::IdleBlocked::between(host, older, newer, &spans);
         Some(Interval {

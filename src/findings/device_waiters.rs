@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::ids::DiskId;
 use crate::interval::Interval;
+use crate::interval::aio_waits::most_reads_in_flight;
 use crate::interval::disk::DiskSpan;
-use crate::interval::idle_blocked::{BlockedGroup, most_reads_in_flight};
+use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::task::wait_class;
 use crate::sample::disk::find_disk;
 use crate::sample::task::{Process, TaskState, Thread};

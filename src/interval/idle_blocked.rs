@@ -14,6 +14,7 @@ mod weighted_sub_samples;
 
 use rustc_hash::FxHashSet;
 
+use crate::interval::aio_waits::AioWaits;
 use crate::interval::blocked_threads::BlockedThread;
 use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
@@ -30,7 +31,6 @@ use crate::sample::waits::WaitClass;
 use crate::sample::{Host, Reading, Sample};
 use crate::units::SmallSort;
 
-pub use blocked_counts::most_reads_in_flight;
 pub use blocked_group::{BlockedGroup, DeviceEvidence, MIN_NAMED_THREADS};
 
 use blocked_counts::{BlockedCounts, GroupConditions, Holders};
@@ -103,11 +103,12 @@ pub(super) struct Spans<'a> {
     pub wait_counts: &'a WaitCounts,
     pub locks: &'a LockSpans,
     pub turns: &'a StorageTurns,
+    pub aio_waits: &'a AioWaits,
 }
 
 impl IdleBlocked {
     pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, spans: &Spans<'_>) -> Option<IdleBlocked> {
-        let Spans { cpu, tasks, pressure, disks, blocked_threads, wait_counts, locks, turns } = *spans;
+        let Spans { cpu, tasks, pressure, disks, blocked_threads, wait_counts, locks, turns, aio_waits } = *spans;
         let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
         let weighted: Vec<WeightedSubSample> = weighted_sub_samples(host.ticks_per_second as f64, older, newer, cpus);
         let whole: f64 = weighted.iter().map(|entry| entry.seconds).sum();
@@ -120,8 +121,14 @@ impl IdleBlocked {
             kernel: &locks.kernel_holders,
             event_waiter_shares: &locks.event_waiter_shares,
         };
-        let conditions =
-            GroupConditions::new(older, newer, (wait_counts, &weighted), disks, (&ipc_peers, holders, turns), blocked_threads);
+        let conditions = GroupConditions::new(
+            older,
+            newer,
+            (wait_counts, &weighted),
+            (disks, aio_waits),
+            (&ipc_peers, holders, turns),
+            blocked_threads,
+        );
         let mut result =
             IdleBlocked { sub_samples: u32::try_from(weighted.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
         let mut groups: Vec<Option<BlockedGroup>> = vec![None; newer.waits.groups.len()];

@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use super::new_tasks::IntervalStart;
 use super::pairing::SortedCursor;
 use crate::ids::{CpuId, ProcessId, TaskId};
+use crate::interval::aio_waits::AioWaits;
 use crate::interval::storage_turns::StorageTurns;
 use crate::interval::wait_counts::{ThreadWaits, WaitCounts};
 use crate::sample::task::{Process, Scheduling, TaskState, Tasks};
@@ -181,7 +182,7 @@ impl TaskSpan {
         host: &Host,
         older: &Sample,
         newer: &Sample,
-        (wait_counts, turns): (&WaitCounts, &StorageTurns),
+        (wait_counts, turns, aio_waits): (&WaitCounts, &StorageTurns, &AioWaits),
         totals: Option<&ProcessTotals>,
     ) -> Option<TaskSpan> {
         let now = newer.tasks.as_ref().ok()?;
@@ -198,6 +199,7 @@ impl TaskSpan {
             groups_on_storage: wait_counts
                 .groups_on_storage(newer.waits.groups.len(), wait_counts.sub_samples.iter().map(|_| 1.0)),
             turns,
+            aio_waits,
             io_in_flight: wait::has_io_in_flight(newer),
             waits: &newer.waits,
         };
@@ -254,6 +256,7 @@ struct TaskSpanBuilder<'a> {
     groups_on_storage: Vec<bool>,
     /// Which threads in futexes may wait for a thread on storage
     turns: &'a StorageTurns,
+    aio_waits: &'a AioWaits,
     /// Whether some device has requests in flight: otherwise a wait for asynchronous completions is idle. `None` if that is unknown
     io_in_flight: Option<bool>,
     /// Of the newer sample

@@ -15,13 +15,14 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::Interval;
+use super::task::Microstates;
 use super::wait_counts::GroupWaits;
 use crate::ids::{CpuId, GroupId, ProcessId, TaskId};
 use crate::sample::cpu::{Cpu, CpuTimes};
 use crate::sample::disk::{Disk, DiskFacts, OpCounters};
 use crate::sample::host::Host;
 use crate::sample::network::{DirectionCounters, Duplex, Nic, NicFacts};
-use crate::sample::task::{Process, ReadTime, Schedstat, TaskState, Tasks, Thread};
+use crate::sample::task::{Process, ReadTime, Schedstat, TaskIo, TaskState, Tasks, Thread};
 use crate::sample::waits::{SubSample, WaitClass, Waits};
 use crate::sample::{Absent, Sample};
 use crate::synthetic::{self, cpu_times as times};
@@ -343,23 +344,38 @@ fn microstates_of_a_thread_add_up_to_one() {
     assert!(close(states.disk, 0.55 / 2.0) && close(states.lock, 0.55 / 4.0) && close(states.sleep, 0.55 / 4.0));
 }
 
+/// The states of a thread that waits for completions: with this many requests in flight, of a process that read and wrote so many bytes.
+fn waiting_for_completions(in_flight: Option<u32>, bytes: Option<u64>) -> Microstates {
+    let with_io = |run_ns: u64, bytes: Option<u64>| {
+        let io = bytes.map(|bytes| TaskIo { read_bytes: Counter(bytes), ..TaskIo::default() });
+        vec![Arc::new(Process { io: io.ok_or(Absent::NoPermission), ..(*process(50, 1, run_ns)).clone() })]
+    };
+    let older = with_tasks(10.0, with_io(0, bytes.map(|_| 0)));
+    let mut newer = with_tasks(11.0, with_io(400_000_000, bytes));
+    newer.waits = Waits {
+        sub_samples: vec![SubSample { in_flight, ..SubSample::default() }],
+        groups: vec![GroupId::Process(ProcessId { pid: 50, start_ticks: 1 })],
+        observed: synthetic::waits::observed(),
+        threads: synthetic::waits::thread(TaskId { pid: 50, tid: 50, start_ticks: 1 }, 0, &[(WaitClass::Aio, 4)]),
+        ..Waits::default()
+    };
+    between(&older, &newer).tasks.expect("both samples have tasks").threads[0].states
+}
+
 #[test]
 fn a_wait_for_completions_without_the_requests_in_flight_is_unknown() {
-    let older = with_tasks(10.0, vec![process(50, 1, 0)]);
-    let states = |in_flight: Option<u32>| {
-        let mut newer = with_tasks(11.0, vec![process(50, 1, 400_000_000)]);
-        newer.waits = Waits {
-            sub_samples: vec![SubSample { in_flight, ..SubSample::default() }],
-            groups: vec![GroupId::Process(ProcessId { pid: 50, start_ticks: 1 })],
-            observed: synthetic::waits::observed(),
-            threads: synthetic::waits::thread(TaskId { pid: 50, tid: 50, start_ticks: 1 }, 0, &[(WaitClass::Aio, 4)]),
-            ..Waits::default()
-        };
-        between(&older, &newer).tasks.expect("both samples have tasks").threads[0].states
-    };
     let left = 0.4;
+    let states = |in_flight| waiting_for_completions(in_flight, None);
     assert!(close(states(Some(1)).disk, left) && close(states(Some(0)).sleep, left), "{:?}", states(Some(0)));
     assert!(close(states(None).unknown, left) && close(states(None).disk, 0.0), "{:?}", states(None));
+}
+
+#[test]
+fn a_process_that_moved_no_bytes_waits_for_no_request_of_others() {
+    let idle = waiting_for_completions(Some(1), Some(0));
+    assert!(close(idle.disk, 0.0) && close(idle.sleep, 0.4), "{idle:?}");
+    let unknown = waiting_for_completions(None, Some(0));
+    assert!(close(unknown.unknown, 0.0) && close(unknown.sleep, 0.4), "{unknown:?}");
 }
 
 /// Threads asleep for completions, with this many requests in flight: idle-but-blocked, and whether it is a lower bound.

@@ -1,13 +1,12 @@
 //! Counts the blocked threads of one sub-sample by group: which threads count depends on what the whole interval shows of
 //! their group.
 
-use rustc_hash::FxHashMap;
-
 use super::blocked_group::is_busy;
 use super::weighted_sub_samples::WeightedSubSample;
 use crate::ids::DiskId;
+use crate::interval::aio_waits::AioWaits;
 use crate::interval::blocked_threads::BlockedThread;
-use crate::interval::disk::{DiskSpan, OpSpan, Operation};
+use crate::interval::disk::DiskSpan;
 use crate::interval::ipc_peers::IpcPeers;
 use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::interval::storage_turns::StorageTurns;
@@ -17,16 +16,15 @@ use crate::sample::Sample;
 use crate::sample::task::TaskState;
 use crate::sample::waits::WaitClass;
 use crate::sample::waits::class::{self, HeldOnStorage};
-use crate::units::Ratio;
 
 /// What the whole interval shows of each group, by index into `Waits::groups`.
-pub struct GroupConditions {
+pub struct GroupConditions<'a> {
     /// Whether a thread of the group was on storage for enough of the interval
     on_storage: Vec<bool>,
     /// Whether the file lock that its threads wait for is held by a process of another group
     file_lock_held_outside: Vec<bool>,
-    /// Share of its threads in io_getevents and io_uring_enter whose process has done I/O
-    aio_waiting_share: Vec<f64>,
+    /// Which threads in io_getevents and io_uring_enter may wait for requests
+    aio_waits: &'a AioWaits,
     /// Share of its threads in contended futexes whose lock names its holder
     known_holder_share: Vec<f64>,
     /// Share of its threads in contended futexes whose lock names a holder that waits for an event
@@ -71,16 +69,16 @@ pub struct BlockedCounts {
 /// Readings of the holders of locks inside the kernel in an interval from which a runnable one counts as the holder of a file's lock.
 const MIN_RUNNING_READINGS: u32 = 4;
 
-impl GroupConditions {
+impl<'a> GroupConditions<'a> {
     /// `weighted`: the sub-samples, with the time that each counts for.
     pub fn new(
         older: &Sample,
         newer: &Sample,
         (counts, weighted): (&WaitCounts, &[WeightedSubSample]),
-        disks: &[DiskSpan],
+        (disks, aio_waits): (&[DiskSpan], &'a AioWaits),
         (ipc_peers, holders, turns): (&IpcPeers, Holders, &StorageTurns),
         blocked_threads: &[BlockedThread],
-    ) -> GroupConditions {
+    ) -> GroupConditions<'a> {
         let groups = newer.waits.groups.len();
         let mut seconds = vec![0.0; counts.sub_samples.len()];
         for entry in weighted {
@@ -125,7 +123,7 @@ impl GroupConditions {
             on_storage: counts.groups_on_storage(groups, seconds.iter().copied()),
             on_storage_in_memory_map: counts.groups_seen(groups, seconds.into_iter(), |row| row.storage_in_memory_map > 0),
             file_lock_held_outside: locked_by_others,
-            aio_waiting_share: aio_waiting_shares(older, newer, counts, disks),
+            aio_waits,
             behind_ipc_peer_share: ipc_peers.blocked_shares(groups, counts),
         }
     }
@@ -183,7 +181,7 @@ impl GroupConditions {
     }
 
     fn aio_waiters(&self, row: &GroupWaits) -> f64 {
-        f64::from(row.aio) * self.aio_waiting_share.get(usize::from(row.group)).copied().unwrap_or(1.0)
+        f64::from(row.aio) * self.aio_waits.share_of_group(row.group)
     }
 
     fn count_group(&self, row: &GroupWaits, outstanding: bool, part: f64) -> BlockedCounts {
@@ -254,73 +252,6 @@ pub fn is_on_unknown_wait_of_device(thread: &BlockedThread) -> bool {
         && !thread.wait.wchan.as_ref().is_some_and(|channel| class::is_kernel_delay(channel.as_bytes()))
 }
 
-/// No request is smaller: a sector. docs/metrics.md, "Fixed thresholds".
-const MIN_REQUEST_BYTES: u64 = 512;
-
-/// How many requests of a process that read and wrote so many bytes may be in flight on average: of the reads and of the writes of each
-/// device the share that they can be of those completed; if it wrote, all flushes; and all that have not completed.
-fn most_in_flight(read_bytes: u64, write_bytes: u64, disks: &[DiskSpan]) -> f64 {
-    let of_disk = |disk: &DiskSpan| {
-        let of_operation = |(operation, span): (Operation, &OpSpan)| {
-            let bytes = if operation == Operation::Read { read_bytes } else { write_bytes };
-            let share =
-                if operation == Operation::Flush { request_share(bytes, 1) } else { request_share(bytes, span.completed) };
-            span.concurrency * share
-        };
-        let completed: f64 = disk.operations().map(|(_, span)| span.concurrency).sum();
-        disk.operations().map(of_operation).sum::<f64>() + (f64::from(disk.in_flight) - completed).max(0.0)
-    };
-    if read_bytes == 0 && write_bytes == 0 { 0.0 } else { disks.iter().map(of_disk).sum() }
-}
-
-/// How many of the reads of a device may be, on average, those of a process that read so many bytes.
-pub fn most_reads_in_flight(read_bytes: u64, disk: &DiskSpan) -> f64 {
-    disk.reads.concurrency * request_share(read_bytes, disk.reads.completed)
-}
-
-/// The share of completed requests that requests of so many bytes can be.
-fn request_share(bytes: u64, completed: u64) -> f64 {
-    Ratio::new(bytes.div_ceil(MIN_REQUEST_BYTES) as f64, completed as f64).map_or(1.0, |share| share.0.min(1.0))
-}
-
-/// The share of the threads of a group that sleep in `io_getevents` or `io_uring_enter` which may wait for requests: not more than
-/// requests of their process may be in flight, so none without I/O in the interval, whatever is in flight for others; unless a device
-/// completes nothing: then they may wait for an earlier request.
-fn aio_waiting_shares(older: &Sample, newer: &Sample, counts: &WaitCounts, disks: &[DiskSpan]) -> Vec<f64> {
-    let mut shares = vec![1.0; newer.waits.groups.len()];
-    let (Ok(was), Ok(now)) = (&older.tasks, &newer.tasks) else { return shares };
-    if disks.iter().any(|disk| disk.stalled) {
-        return shares;
-    }
-    // `None`: unknown
-    let moved_bytes = |pid: u32| {
-        let io = |tasks: &crate::sample::task::Tasks| tasks.process(pid)?.io.ok();
-        let (was, now) = io(was).zip(io(now))?;
-        Some((now.read_bytes.since(was.read_bytes)?, now.write_bytes.since(was.write_bytes)?))
-    };
-    let mut of_processes: FxHashMap<(u16, u32), f64> = FxHashMap::default();
-    for waits in &counts.threads {
-        let seen_count = waits.count(WaitClass::Aio);
-        if seen_count > 0 {
-            *of_processes.entry((waits.group, waits.task.pid)).or_default() += f64::from(seen_count);
-        }
-    }
-    let sub_samples = counts.sub_samples.len().max(1) as f64;
-    let mut sleepers: FxHashMap<u16, (f64, f64)> = FxHashMap::default();
-    for ((group, pid), seen) in of_processes {
-        let (all, expecting) = sleepers.entry(group).or_default();
-        *all += seen;
-        *expecting +=
-            moved_bytes(pid).map_or(seen, |(read, written)| seen.min(most_in_flight(read, written, disks) * sub_samples));
-    }
-    for (group, (all, expecting)) in sleepers {
-        if let Some(share) = shares.get_mut(usize::from(group)) {
-            *share = expecting / all;
-        }
-    }
-    shares
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,11 +272,12 @@ mod tests {
         let weighted: Vec<WeightedSubSample> = weighted
             .map(|(index, sub_sample)| WeightedSubSample { sub_sample, index, seconds: 0.1, available_cpus: 1.0 })
             .collect();
+        let aio_waits = AioWaits::default();
         let conditions = GroupConditions::new(
             &older,
             &newer,
             (&counts, &weighted),
-            &[],
+            (&[], &aio_waits),
             (&IpcPeers::default(), Holders::default(), &StorageTurns::default()),
             &[],
         );
@@ -360,32 +292,5 @@ mod tests {
         assert_eq!(behind(1), [5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], "only when one was seen there");
         assert_eq!(behind(2), [5.0; 10], "a fifth of the time");
         assert_eq!(behind(3), [5.0; 10]);
-    }
-
-    #[test]
-    fn a_process_has_no_more_requests_in_flight_than_its_bytes_allow() {
-        let operation = |completed, concurrency| OpSpan { completed, concurrency, ..OpSpan::default() };
-        let disk = |reads, in_flight| DiskSpan {
-            id: DiskId { major: 8, minor: 0 },
-            index: 0,
-            reads,
-            writes: OpSpan::default(),
-            discards: None,
-            flushes: None,
-            aqu_sz: None,
-            in_flight,
-            busy: None,
-            stalled: false,
-            latencies: Vec::new(),
-        };
-        let backup = disk(operation(8000, 8.0), 7);
-        let backup = std::slice::from_ref(&backup);
-        assert_eq!(most_in_flight(0, 0, backup), 0.0);
-        assert_eq!(most_in_flight(0, 1 << 20, backup), 0.0, "all requests are reads");
-        assert_eq!(most_in_flight(800 * MIN_REQUEST_BYTES, 0, backup), 0.8, "a tenth of the reads");
-        assert_eq!(most_in_flight(100 << 20, 0, &[backup[0].clone(), disk(operation(4, 0.5), 2)]), 10.0, "all of both devices");
-        // Slow reads beside fast writes of another process.
-        let mixed = DiskSpan { writes: operation(5000, 0.5), ..disk(operation(125, 1.0), 1) };
-        assert_eq!(most_in_flight(125 * 4096, 0, &[mixed]), 1.0);
     }
 }

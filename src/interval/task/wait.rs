@@ -45,13 +45,17 @@ impl TaskSpanBuilder<'_> {
     }
 
     /// A futex counts as a lock if the group has a thread on storage; a wait for completions counts as disk if requests are in
-    /// flight. `None` if the thread was running at all of them.
+    /// flight, as far as they may be those of its process. `None` if the thread was running at all of them.
     pub(super) fn off_cpu_shares(&self, seen: &ThreadWaits, holding: bool) -> Option<OffCpuShares> {
         let times = |class: WaitClass| f64::from(seen.count(class));
-        let when = |condition: bool, class: WaitClass| if condition { times(class) } else { 0.0 };
-        let disk = times(WaitClass::Disk) + when(self.io_in_flight == Some(true), WaitClass::Aio);
-        let unknown = when(self.io_in_flight.is_none(), WaitClass::Aio);
-        let lock = times(WaitClass::Lock) + when(holding, WaitClass::Futex);
+        let for_completions = times(WaitClass::Aio) * self.aio_waits.share_of_process(seen.task.pid);
+        let (on_device, unknown) = match self.io_in_flight {
+            Some(true) => (for_completions, 0.0),
+            Some(false) => (0.0, 0.0),
+            None => (0.0, for_completions),
+        };
+        let disk = times(WaitClass::Disk) + on_device;
+        let lock = times(WaitClass::Lock) + if holding { times(WaitClass::Futex) } else { 0.0 };
         let other = times(WaitClass::Memory) + times(WaitClass::Vfork) + times(WaitClass::CoreDump);
         let sleep = f64::from(seen.sub_sample_count()) - disk - lock - other - unknown - times(WaitClass::Running);
         let whole = disk + lock + other + sleep + unknown;
