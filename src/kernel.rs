@@ -19,6 +19,8 @@ pub mod exits;
 pub mod fields;
 pub mod host;
 pub mod limits;
+pub mod mapped_files;
+pub mod mappings;
 pub mod memory;
 pub mod mounts;
 pub mod network;
@@ -120,7 +122,7 @@ impl Sampler {
     /// such locks.
     pub fn enable_kernel_lock_owners(&mut self, program: PathBuf) {
         if self.root.is_host() && self.is_in_initial_pid_namespace() {
-            self.sub_sampler.waits.enable_kernel_lock_owners(program);
+            self.sub_sampler.waits.enable_kernel_lock_owners(program, self.host.machine.clone());
         }
     }
 

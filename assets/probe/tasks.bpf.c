@@ -46,7 +46,7 @@ enum {
 };
 // `LockField` in probe.rs: the first four are those of hung_task.h.
 enum { MUTEX, SEMAPHORE, RWSEM_WAITS_TO_READ, RWSEM_WAITS_TO_WRITE, KIND_MASK = 0x3 };
-enum { OWNER_IS_READER = 0x1, OWNER_IS_KERNEL_THREAD = 0x2, IS_MMAP_LOCK = 0x4 };
+enum { OWNER_IS_READER = 0x1, OWNER_IS_KERNEL_THREAD = 0x2, IS_MMAP_LOCK = 0x4, IS_KILLABLE = 0x8 };
 
 // What the kernel has of the fields above: `LockFields` in probe/lock_fields.rs.
 enum {
@@ -113,12 +113,13 @@ static __always_inline struct task_struct *lock_owner(struct task_struct *task, 
 	} else {
 		struct mm_struct *mm = BPF_CORE_READ(task, mm);
 
-		// A wait for mmap_lock that a fatal signal ends; whether it is one, the wait channel says.
-		if (!(state & TASK_WAKEKILL) || !mm || !bpf_core_field_exists(mm->mmap_lock))
+		// A wait for mmap_lock; whether it is one, the wait channel says. Where waits set blocker only one that a fatal signal ends has
+		// none (rw-semaphores set it since 6.17).
+		if ((bpf_core_field_exists(task->blocker) && !(state & TASK_WAKEKILL)) || !mm || !bpf_core_field_exists(mm->mmap_lock))
 			return 0;
 		row->kind = RWSEM_WAITS_TO_WRITE;
 		row->lock = (unsigned long)__builtin_preserve_access_index(&mm->mmap_lock);
-		row->flags |= IS_MMAP_LOCK;
+		row->flags |= IS_MMAP_LOCK | (state & TASK_WAKEKILL ? IS_KILLABLE : 0);
 	}
 	struct rw_semaphore *lock = (void *)row->lock;
 

@@ -124,9 +124,9 @@ fn owners_in_cycle<'a>(graph: &'a LockGraph, edges: &FxHashMap<TaskId, Edge<'a>>
     cycle.iter().zip(before).filter_map(owner).collect()
 }
 
-/// Whether the lock names its holder: one that wake-ups show may be another.
+/// Whether the lock names its holder: one that wake-ups or a hint show may be another.
 fn is_named(owner: &&Owner) -> bool {
-    !matches!(owner.field, OwnerField::Waker(_))
+    !matches!(owner.field, OwnerField::Waker(_)) && !owner.field.is_hint()
 }
 
 /// Holders that locks name, each in a wait that lasts.

@@ -35,6 +35,7 @@ use std::path::Path;
 
 use linux_raw_sys::general::{CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN};
 
+use crate::kernel::fields::parse_u64;
 use crate::kernel::root::Root;
 use crate::kernel::sys;
 use crate::sample::Absent;
@@ -55,7 +56,17 @@ pub fn permission_obstacle() -> Option<&'static str> {
     let held = sys::capget().map_or(0, |sets| sets.effective);
     let has = |capability: u32| held & 1 << capability != 0;
     let is_permitted = has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON);
-    (!is_permitted).then_some("no permission")
+    match is_permitted {
+        true => None,
+        false if !kernel_has_cap_bpf() => Some("the kernel has no CAP_BPF (Linux 5.8)"),
+        false => Some("no permission"),
+    }
+}
+
+/// Whether this kernel has CAP_BPF (Linux 5.8); true if that cannot be read.
+pub fn kernel_has_cap_bpf() -> bool {
+    let last = Root::host().read_once("proc/sys/kernel/cap_last_cap").ok();
+    last.and_then(|text| parse_u64(text.trim_ascii())).is_none_or(|last| last >= u64::from(CAP_BPF))
 }
 
 /// Highest CPU number + 1; u32::MAX if unknown: several CPUs may then share a shard.
@@ -89,6 +100,8 @@ pub struct LockRow {
     pub owner_is_kernel_thread: bool,
     /// It is mmap_lock of the thread's own process, for which the thread waits only if its wait channel says so
     pub is_mmap_lock: bool,
+    /// A fatal signal ends the wait (TASK_WAKEKILL)
+    pub is_killable: bool,
     pub pid: u32,
     pub tid: u32,
     pub owner_pid: u32,
@@ -157,6 +170,7 @@ impl LockRow {
             owner_is_reader: flags & 1 != 0,
             owner_is_kernel_thread: flags & 2 != 0,
             is_mmap_lock: flags & 4 != 0,
+            is_killable: flags & 8 != 0,
             pid: word(4),
             tid: word(5),
             owner_pid: word(6),

@@ -107,8 +107,8 @@ pub struct SubSampleReadings {
 impl WaitCounter {
     /// Reads the owners of locks inside the kernel from now on, where the kernel lets this program load an eBPF program.
     /// `program`: the path of stalltop, run again as the loader.
-    pub fn enable_kernel_lock_owners(&mut self, program: PathBuf) {
-        self.kernel_lock_owners = KernelLockOwners::new(program);
+    pub fn enable_kernel_lock_owners(&mut self, program: PathBuf, machine: Name) {
+        self.kernel_lock_owners = KernelLockOwners::new(program, machine);
     }
 
     /// Finds the holders of mutexes that name no owner from now on, where the kernel lets this program load an eBPF program.
@@ -280,10 +280,7 @@ impl WaitCounter {
             (WaitClass::Lock, _) if thread.futex_wait.is_none() => {
                 let in_file_lock = thread.wait.wchan.as_ref().is_ok_and(|wchan| class::is_file_lock(wchan.as_bytes()));
                 if thread.state == TaskState::Blocked && !in_file_lock {
-                    let in_own_mmap_lock =
-                        thread.wait.wchan.as_ref().is_ok_and(|wchan| class::is_own_mmap_lock(wchan.as_bytes()));
-                    let waiter = kernel_lock_owners::KernelLockWaiter { group, pid: of.pid, in_own_mmap_lock };
-                    self.kernel_lock_owners.add_waiter(thread.tid, waiter);
+                    self.kernel_lock_owners.add_waiter((of.pid, thread.tid), group, &thread.wait);
                 }
                 let waiter = Waiter { pid: of.pid, syscall: thread.wait.syscall().ok(), in_file_lock };
                 self.wait_queues.add_with_file(group, wait, waiter);

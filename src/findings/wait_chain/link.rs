@@ -38,7 +38,7 @@ pub const CHAIN_CONFIDENCE: &str = "chain_confidence";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChainConfidence {
-    /// The lock holder and the device are inferred
+    /// Several links are inferred
     Low,
     /// One link is inferred
     Medium,

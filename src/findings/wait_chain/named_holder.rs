@@ -152,7 +152,7 @@ pub fn holder_confidence(holder: &LockHolder) -> ChainConfidence {
 }
 
 /// Whether the owner that this field names is inferred: it is a hint, or known by wake-ups.
-pub fn is_inferred_owner(field: OwnerField) -> bool {
+fn is_inferred_owner(field: OwnerField) -> bool {
     field.is_hint() || matches!(field, OwnerField::Waker(_))
 }
 

@@ -171,7 +171,7 @@ impl TaskFiles {
         self.read(&mut None, false, path)
     }
 
-    /// The wait channel of a thread, read in the same way: `0` if it does not sleep, empty if it is hidden.
+    /// The wait channel of a thread, read as by `read_thread_file`: `0` if it does not sleep, empty if it is hidden.
     pub fn read_wait_channel(&mut self, pid: u32, tid: u32, kept: &mut TaskDescriptors, keep: bool) -> Reading<&[u8]> {
         let file = self.wait_channel_file;
         match file {

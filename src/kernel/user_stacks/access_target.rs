@@ -2,14 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What may not answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AccessTarget {
-    /// A file system, by its device number
-    Device(u64),
-    /// A process whose memory is locked (mmap_lock), or a path in its root directory, which may lead to any file system
-    Process(u32),
-}
+use crate::kernel::mapped_files::AccessTarget;
 
 /// Shared with the sampler.
 #[derive(Clone, Debug, Default)]

@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::access_target::{AccessTarget, AccessedTarget};
+use super::access_target::AccessedTarget;
 use super::elf_file::ElfFile;
-use super::mappings::Mapping;
-use super::process_files::open_mapped;
+use crate::kernel::mapped_files::{AccessTarget, open_mapped};
+use crate::kernel::mappings::Mapping;
 use crate::kernel::root::{Root, absent_from_io_error};
 use crate::sample::{Absent, Reading};
 
@@ -72,7 +72,7 @@ impl CodeFiles {
     }
 
     fn open_and_read(&mut self, pid: u32, mapping: &Mapping, executable: &OsStr) -> Reading<Rc<ElfFile>> {
-        let file = open_mapped(&self.root, pid, mapping, executable, &self.accessed)?;
+        let file = open_mapped(&self.root, pid, mapping, executable, |target| self.accessed.set(Some(target)))?;
         let status = file.metadata().map_err(|error| absent_from_io_error(&error))?;
         let modified = (status.mtime(), status.mtime_nsec());
         let identity = FileIdentity { device: status.dev(), inode: status.ino(), size: status.size(), modified };

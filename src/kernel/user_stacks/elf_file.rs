@@ -166,8 +166,8 @@ fn name_of<'a>(names: &'a [u8], function: &Function) -> &'a [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::mappings::{find_mapping, read_mappings};
     use crate::kernel::root::Root;
-    use crate::kernel::user_stacks::mappings::{find_mapping, read_mappings};
 
     fn table(functions: &[(u64, u64, &str)]) -> FunctionTable {
         FunctionTable::new(functions.iter().copied(), 1 << 20)

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::elf_file::FunctionTable;
-use super::process_files::open_below_root;
 use crate::kernel::fields::{lines, parse_hexadecimal, parse_u32, words};
+use crate::kernel::mapped_files::open_below_root;
 use crate::kernel::root::Root;
 use crate::kernel::waits::namespace_tids::innermost_tid;
 

@@ -15,9 +15,9 @@ use super::code_files::CodeFiles;
 use super::elf_file::{ElfFile, Section};
 use super::frame_pointer::Code;
 use super::function_names::{printable, readable};
-use super::mappings::{Mapping, find_mapping, read_mappings};
 use super::perf_map::PerfMap;
 use super::table_loader::MAX_BYTES;
+use crate::kernel::mappings::{Mapping, find_mapping, read_mappings};
 use crate::kernel::root::Root;
 use crate::sample::{Absent, Reading};
 

@@ -96,7 +96,7 @@ pub fn resolve_files(
 ) -> Waits {
     let SampleReadings { disks, tasks, throttled } = known;
     let IntervalWaits { mut waits, waiters, ipc_threads } = interval_waits;
-    let mut mounts = MountDisks { disks, cache: FxHashMap::default() };
+    let mut mounts = MountDisks { disks, has_own_mounts: false, cache: FxHashMap::default() };
     let owners = waits.lock_owners.iter_mut().map(|row| &mut row.owner);
     let kernel_owners = waits.kernel_lock_owners.iter_mut().map(|row| &mut row.owner);
     for thread in waits.blocked.iter_mut().chain(owners).chain(kernel_owners) {
@@ -147,6 +147,8 @@ struct MountLocation {
 /// From mount id to disk. Mount ids are unique across mount namespaces, so that the table of one process serves for others.
 struct MountDisks<'a> {
     disks: &'a [Disk],
+    /// The mounts of stalltop's own mount namespace were read.
+    has_own_mounts: bool,
     cache: FxHashMap<u32, MountLocation>,
 }
 
@@ -155,15 +157,24 @@ impl MountDisks<'_> {
         if let Some(place) = self.cache.get(&mount) {
             return place.clone();
         }
-        if let Ok(text) = root.read_once(format!("proc/{pid}/mountinfo")) {
-            for found in mounts::parse_mountinfo(&text) {
-                let disk = self.whole_disk(found.device).or_else(|| self.disk_by_name(found.source.strip_prefix(b"/dev/")?));
-                let point = Some(Name::from(found.mount_point.as_os_str().as_bytes()));
-                let file_system = Some(Name::from(found.fs_type.as_slice()));
-                self.cache.insert(found.id, MountLocation { disk, mount_point: point, file_system });
-            }
+        // As stalltop sees it, as it does the path of the file; in another mount namespace as that process sees it.
+        if !std::mem::replace(&mut self.has_own_mounts, true) {
+            self.read_table(root, "proc/self/mountinfo");
+        }
+        if !self.cache.contains_key(&mount) {
+            self.read_table(root, &format!("proc/{pid}/mountinfo"));
         }
         self.cache.entry(mount).or_default().clone()
+    }
+
+    fn read_table(&mut self, root: &Root, table: &str) {
+        let Ok(text) = root.read_once(table) else { return };
+        for found in mounts::parse_mountinfo(&text) {
+            let disk = self.whole_disk(found.device).or_else(|| self.disk_by_name(found.source.strip_prefix(b"/dev/")?));
+            let point = Some(Name::from(found.mount_point.as_os_str().as_bytes()));
+            let file_system = Some(Name::from(found.fs_type.as_slice()));
+            self.cache.entry(found.id).or_insert(MountLocation { disk, mount_point: point, file_system });
+        }
     }
 
     fn whole_disk(&self, device: DiskId) -> Option<DiskId> {

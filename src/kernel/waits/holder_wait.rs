@@ -46,8 +46,12 @@ fn read_wait(
     kept: &mut TaskDescriptors,
     keep: bool,
 ) -> Option<BlockedWait> {
-    let text = files.read_thread_file(pid, tid, ThreadFile::Stat, kept, keep).ok()?;
-    let stat = task::parse_stat(text)?;
+    let text = files.read_thread_file(pid, tid, ThreadFile::Stat, kept, keep);
+    if text.is_err() {
+        // Another thread may have its id.
+        kept.close_all();
+    }
+    let stat = task::parse_stat(text.ok()?)?;
     let (state, start_ticks, comm) = (stat.state, stat.start_ticks, Name::from(stat.comm));
     let (mut wchan, mut syscall, mut has_timeout) = (None, None, false);
     if matches!(state, TaskState::Sleeping | TaskState::Blocked) {

@@ -12,21 +12,28 @@ use crate::kernel::probe::on_demand::OnDemandProbe;
 use crate::kernel::probe::{LockKind, LockRow, TaskIterator};
 use crate::kernel::task;
 use crate::kernel::task::files::TaskFiles;
-use crate::sample::task::TaskState;
-use crate::sample::waits::{BlockedWait, KernelLockOwner, LockOwner, MAX_LOCK_OWNERS, OwnerField};
+use crate::sample::Name;
+use crate::sample::task::{TaskState, WaitState};
+use crate::sample::waits::{BlockedWait, KernelLockOwner, LockOwner, MAX_LOCK_OWNERS, OwnerField, Syscall, class};
 use crate::units::{Counter, SmallSort};
 
 /// Locks whose owner is read in one sub-sample, those with the most waiters first.
 const MAX_LOCKS: usize = 8;
 /// Sightings of waiting threads from which the iterator is loaded, within an interval: four threads at once, or one for 0.4 s.
 const MIN_SIGHTINGS: u32 = 4;
-/// The next reading is so many times later than the last one took: 1 ms of CPU time a second at most.
+/// The next reading is so many times later than the last one took: 1 ms of CPU time a second; …
 const INTERVAL_PER_TIME: u64 = 1000;
+/// … but no later than this, so that each second has two, …
+const MAX_INTERVAL_NS: u64 = 500_000_000;
+/// … where they take no more than 4 ms a second.
+const MIN_INTERVAL_PER_TIME: u64 = 250;
 
 /// The threads that wait, and the owners seen since the last sample.
 #[derive(Debug, Default)]
 pub struct KernelLockOwners {
     iterator: OnDemandProbe<TaskIterator>,
+    /// `utsname.machine`
+    machine: Name,
     /// Of the current sub-sample, by tid
     waiters: FxHashMap<u32, KernelLockWaiter>,
     /// Waiting threads that were seen in this interval; once there were `MIN_SIGHTINGS` it counts no further
@@ -45,11 +52,20 @@ pub struct KernelLockOwners {
 
 /// A thread in D that waits for a lock inside the kernel.
 #[derive(Clone, Copy, Debug)]
-pub struct KernelLockWaiter {
-    pub group: u16,
-    pub pid: u32,
-    /// Its wait channel says that it waits for mmap_lock of its own process.
-    pub in_own_mmap_lock: bool,
+struct KernelLockWaiter {
+    group: u16,
+    pid: u32,
+    place: WaitPlace,
+}
+
+/// What the wait channel of a thread says of mmap_lock of its own process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WaitPlace {
+    /// It waits for it.
+    OwnMmapLock,
+    /// It may wait for it, as older kernels (5.15) show a wait of a call that changes the memory map: in the function of the rw-semaphore itself
+    RwSemaphoreOfMemoryMapCall,
+    Other,
 }
 
 /// A lock for which threads wait in one reading.
@@ -62,8 +78,8 @@ struct ContendedLock {
 
 impl KernelLockOwners {
     /// `program`: the path of stalltop, run again as the loader.
-    pub fn new(program: PathBuf) -> KernelLockOwners {
-        KernelLockOwners { iterator: OnDemandProbe::new(program), ..KernelLockOwners::default() }
+    pub fn new(program: PathBuf, machine: Name) -> KernelLockOwners {
+        KernelLockOwners { iterator: OnDemandProbe::new(program), machine, ..KernelLockOwners::default() }
     }
 
     /// Begins a sub-sample.
@@ -71,8 +87,9 @@ impl KernelLockOwners {
         self.waiters.clear();
     }
 
-    pub fn add_waiter(&mut self, tid: u32, waiter: KernelLockWaiter) {
-        self.waiters.insert(tid, waiter);
+    /// A thread in D that waits for a lock inside the kernel.
+    pub fn add_waiter(&mut self, (pid, tid): (u32, u32), group: u16, wait: &WaitState) {
+        self.waiters.insert(tid, KernelLockWaiter { group, pid, place: WaitPlace::of_wait(&self.machine, wait) });
     }
 
     /// Ends the sub-sample with this number: reads the owners of the locks with the most waiters.
@@ -97,7 +114,8 @@ impl KernelLockOwners {
             self.record_reading(files, &rows, (sub_sample, now_ns));
         }
         let cost_ns = thread_cpu_ns().saturating_sub(begin);
-        self.next_reading_ns = now_ns.saturating_add(cost_ns.saturating_mul(INTERVAL_PER_TIME));
+        let latest_ns = MAX_INTERVAL_NS.max(cost_ns.saturating_mul(MIN_INTERVAL_PER_TIME));
+        self.next_reading_ns = now_ns.saturating_add(cost_ns.saturating_mul(INTERVAL_PER_TIME).min(latest_ns));
     }
 
     /// Ends the interval: the rows, and the number of readings. Owners of futex locks that wait for a lock inside the kernel get its
@@ -123,7 +141,13 @@ impl KernelLockOwners {
     fn record_reading(&mut self, files: &mut TaskFiles, rows: &[LockRow], (sub_sample, now_ns): (u16, u64)) {
         let is_waiter = |row: &&LockRow| {
             let known = self.waiters.get(&row.tid).filter(|waiter| waiter.pid == row.pid);
-            if row.is_mmap_lock { known.is_some_and(|waiter| waiter.in_own_mmap_lock) } else { true }
+            match known.map(|waiter| waiter.place) {
+                _ if !row.is_mmap_lock => true,
+                Some(WaitPlace::OwnMmapLock) => true,
+                // There the locks of anon_vma and i_mmap are waited for without regard to fatal signals.
+                Some(WaitPlace::RwSemaphoreOfMemoryMapCall) => row.is_killable,
+                _ => false,
+            }
         };
         let rows: Vec<LockRow> = rows.iter().filter(is_waiter).copied().collect();
         for row in &rows {
@@ -138,6 +162,7 @@ impl KernelLockOwners {
                 wait.task.tid == row.owner_tid && *timeslices == row.owner_timeslices && !row.owner_is_runnable
             });
             let owner = match known {
+                _ if self.is_old_reader(&row) => None,
                 Some(at) => Some(last_owners.swap_remove(at).1),
                 None => read_owner(files, &row),
             };
@@ -159,6 +184,13 @@ impl KernelLockOwners {
         self.last_owners = owners;
     }
 
+    /// Whether the reader that mmap_lock names waits for it itself: it has left it before. The iterator has no row of such a thread.
+    fn is_old_reader(&self, row: &LockRow) -> bool {
+        let known = self.waiters.get(&row.owner_tid).filter(|waiter| waiter.pid == row.owner_pid);
+        let waits = known.is_some_and(|waiter| waiter.place == WaitPlace::OwnMmapLock);
+        row.owner_is_reader && row.is_mmap_lock && row.owner_pid == row.pid && waits && !row.owner_is_runnable
+    }
+
     fn number(&mut self, address: u64) -> u32 {
         let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
         *self.numbers.entry(address).or_insert(next)
@@ -176,6 +208,20 @@ impl KernelLockOwners {
                 row.owner.last_sub_sample = seen.owner.last_sub_sample;
             }
             None => self.rows.push(seen),
+        }
+    }
+}
+
+impl WaitPlace {
+    /// Of a thread in D.
+    fn of_wait(machine: &Name, wait: &WaitState) -> WaitPlace {
+        let Ok(function) = wait.wchan.as_ref().map(Name::as_bytes) else { return WaitPlace::Other };
+        let call = || wait.syscall().ok().and_then(|call| Syscall::from_number(machine.as_bytes(), call));
+        let is_rwsem = [&b"rwsem_down_read_slowpath"[..], b"rwsem_down_write_slowpath"].contains(&function);
+        match class::is_own_mmap_lock(function) {
+            true => WaitPlace::OwnMmapLock,
+            false if is_rwsem && call().is_some_and(Syscall::is_memory_map_call) => WaitPlace::RwSemaphoreOfMemoryMapCall,
+            false => WaitPlace::Other,
         }
     }
 }
@@ -235,5 +281,70 @@ fn owner_field(row: &LockRow) -> OwnerField {
         LockKind::Semaphore => OwnerField::KernelSemaphore,
         LockKind::RwSemaphore if row.owner_is_reader => OwnerField::KernelReader,
         LockKind::RwSemaphore => OwnerField::KernelWriter,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ids::TaskId;
+    use crate::proc_tree::ProcTree;
+    use crate::sample::task::RawSyscall;
+
+    fn wait_in(function: &str, call: i64) -> WaitState {
+        let call = RawSyscall { number: call, arguments: [0; 3] };
+        WaitState { wchan: Ok(Name::from(function.as_bytes())), syscall: Ok(Arc::new(call)) }
+    }
+
+    #[test]
+    fn older_kernels_name_the_function_of_the_rw_semaphore_in_calls_that_change_the_memory_map() {
+        let place = |function: &str, call: i64| WaitPlace::of_wait(&Name::from(&b"x86_64"[..]), &wait_in(function, call));
+        let (mmap, rename) = (9, 82);
+        let may_be = WaitPlace::RwSemaphoreOfMemoryMapCall;
+        assert_eq!(["rwsem_down_write_slowpath", "rwsem_down_read_slowpath"].map(|name| place(name, mmap)), [may_be; 2]);
+        assert_eq!(place("rwsem_down_write_slowpath", rename), WaitPlace::Other, "a directory");
+        assert_eq!(place("do_user_addr_fault", -1), WaitPlace::OwnMmapLock, "a page fault");
+    }
+
+    /// Fields of the owners of mmap_lock of process 700, for which thread 701 waits in this function, and perhaps the reader that it
+    /// names: 702.
+    fn readers(function: &str, reader_waits: bool) -> Vec<OwnerField> {
+        let tree = ProcTree::empty();
+        let mut files = TaskFiles::open(&tree.root()).unwrap();
+        let mut owners = KernelLockOwners { machine: Name::from(&b"x86_64"[..]), ..KernelLockOwners::default() };
+        let reader = TaskId { pid: 700, tid: 702, start_ticks: 1 };
+        owners.last_owners = vec![(7, BlockedWait::new(reader, 0, Name::default(), TaskState::Blocked))];
+        for tid in [701, 702].into_iter().take(if reader_waits { 2 } else { 1 }) {
+            owners.add_waiter((700, tid), 0, &wait_in(function, 9));
+        }
+        let row = LockRow {
+            lock: 4096,
+            kind: LockKind::RwSemaphore,
+            owner_is_reader: true,
+            owner_is_kernel_thread: false,
+            is_mmap_lock: true,
+            is_killable: false,
+            pid: 700,
+            tid: 701,
+            owner_pid: 700,
+            owner_tid: 702,
+            owner_is_runnable: false,
+            owner_timeslices: 7,
+        };
+        owners.record_reading(&mut files, &[row], (0, 0));
+        owners.finish_interval(&mut []).0.iter().map(|row| row.field).collect()
+    }
+
+    #[test]
+    fn a_reader_that_waits_for_the_lock_itself_does_not_hold_it() {
+        assert_eq!(readers("vm_mmap_pgoff", false), [OwnerField::KernelReader]);
+        assert_eq!(readers("vm_mmap_pgoff", true), []);
+    }
+
+    #[test]
+    fn a_wait_that_no_signal_ends_in_the_function_of_the_rw_semaphore_is_for_another_lock() {
+        assert_eq!(readers("rwsem_down_write_slowpath", false), []);
     }
 }

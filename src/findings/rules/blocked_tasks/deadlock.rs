@@ -5,7 +5,7 @@ use crate::findings::formatting::{count, lossy_name, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 use crate::findings::wait_chain::link::{CHAIN_CONFIDENCE, ChainConfidence, ChainLink};
-use crate::findings::wait_chain::named_holder::{is_inferred_owner, known_by, lock_noun, thread_name};
+use crate::findings::wait_chain::named_holder::{known_by, lock_noun, thread_name};
 use crate::findings::wait_chain::reported_threads::MIN_SEVERAL_THREADS;
 use crate::findings::wait_chain::stacks::stacks_of_threads;
 use crate::findings::wait_chain::user_stacks::user_stacks_of_threads;
@@ -94,7 +94,6 @@ fn candidate(interval: &Interval, deadlock: &Deadlock) -> Candidate {
         },
         known_by: known_by(field).into(),
     });
-    let confidence = ChainConfidence::from_inferred_links(fields.iter().filter(|&&field| is_inferred_owner(field)).count());
     let (deadlocked, others) = if has_ended { (behind_ended, 0.0) } else { (threads.len() as f64, *others) };
     let evidence = vec![
         evidence_text("group", process.clone()),
@@ -102,7 +101,7 @@ fn candidate(interval: &Interval, deadlock: &Deadlock) -> Candidate {
         evidence_number("deadlocked_threads", deadlocked),
         evidence_number("other_waiting_threads", others),
         evidence_text("waiting", count(deadlocked + others).as_str()),
-        evidence_text(CHAIN_CONFIDENCE, confidence.as_str()),
+        evidence_text(CHAIN_CONFIDENCE, ChainConfidence::High.as_str()),
         Evidence { name: "chain", value: Value::Chain(links.collect()) },
     ];
     let kernel = fields.iter().any(|field| field.is_of_kernel()).then(|| stacks_of_threads(interval, threads.iter()));

@@ -220,7 +220,7 @@ fn suspended_device<'a>(context: &RuleContext<'a>, thread: &BlockedThread) -> Op
 }
 
 /// The same for a thread that waits for storage, or for a file system that does not let writes begin.
-fn suspended_cause(context: &RuleContext, thread: &BlockedThread, frozen: bool) -> Option<String> {
+fn suspended_cause(context: &RuleContext, thread: &BlockedThread, frozen: bool) -> Option<HangCause> {
     let waits_for_storage = thread.class == WaitClass::Disk && !thread.is_non_block_storage();
     let device = suspended_device(context, thread).filter(|_| waits_for_storage || frozen)?;
     let is_known = thread.wait.disk.is_some() || thread.wait.mount.is_some();
@@ -229,15 +229,23 @@ fn suspended_cause(context: &RuleContext, thread: &BlockedThread, frozen: bool) 
     }
     let name = lossy_name(&device.name);
     Some(match is_known {
-        true => {
-            format!("{name} is suspended (device mapper), so that no request reaches the device below: dmsetup resume {name}")
-        }
-        false => format!("most likely it waits for {name}, which is suspended (device mapper): dmsetup resume {name}"),
+        true => (
+            format!("{name} is suspended (device mapper), so that no request reaches the device below: dmsetup resume {name}"),
+            "dm/suspended of the device in sysfs",
+            ChainConfidence::High,
+        ),
+        false => (
+            format!("most likely it waits for {name}, which is suspended (device mapper): dmsetup resume {name}"),
+            "inference: dm/suspended of the device in sysfs",
+            ChainConfidence::Medium,
+        ),
     })
 }
 
 /// The cause in words, how it is known, and how sure that is.
-fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'static str, ChainConfidence) {
+type HangCause = (String, &'static str, ChainConfidence);
+
+fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> HangCause {
     let stalled = stalled_device(context, thread);
     let requests = in_flight(context, thread.wait.disk);
     let idle = requests.is_some_and(|requests| requests < MIN_BUSY_REQUESTS);
@@ -249,15 +257,16 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
     let makes_task =
         !frozen && thread.wait.wchan.as_ref().is_some_and(|channel| is_frozen_file_system(channel.as_bytes(), None));
     if let Some(cause) = suspended_cause(context, thread, frozen) {
-        return (cause, "dm/suspended of the device in sysfs", ChainConfidence::High);
+        return cause;
     }
     let holder = holder_of_group(&context.interval.locks.kernel_holders, usize::from(thread.wait.group));
+    let holder = holder.filter(|holder| !frozen && holder.has_one_lock());
     let known = |basis| (basis, ChainConfidence::High);
     let (basis, confidence) = match (thread.class, holder) {
         (WaitClass::CoreDump, _) => known("the wait channel, CoreDumping of /proc/PID/status"),
         _ if thread.is_non_block_storage() => known("the type of the mount, or the wait channel"),
         (WaitClass::Disk, _) if stalled.is_some() && thread.wait.disk.is_some() => known("/proc/diskstats"),
-        (WaitClass::Lock, Some(holder)) if !frozen && !lock.is_some_and(KernelLock::is_of_program) => {
+        (WaitClass::Lock, Some(holder)) if !lock.is_some_and(KernelLock::is_of_program) => {
             (known_by(holder.field), holder_confidence(holder))
         }
         _ => ("inference: the wait channel, the mount, requests in flight", ChainConfidence::Medium),
@@ -275,7 +284,7 @@ fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> (String, &'stati
         WaitClass::Lock if let Some(lock) = lock.filter(|lock| lock.is_of_program()) => {
             format!("the kernel waits for {}", lock.description())
         }
-        WaitClass::Lock if let Some(holder) = holder.filter(|holder| !frozen && holder.has_one_lock()) => {
+        WaitClass::Lock if let Some(holder) = holder => {
             format!("a lock inside the kernel, held by {}", describe_named_holder(context.interval, holder))
         }
         WaitClass::Lock if idle && frozen => match &thread.wait.mount {

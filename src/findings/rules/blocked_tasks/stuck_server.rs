@@ -144,7 +144,10 @@ fn evidence(context: &RuleContext, server: &StuckServers) -> Vec<Evidence> {
                     confidence = holder_confidence(holder);
                     known_by(holder.field)
                 }
-                (_, None) => "the futex call of its threads",
+                (_, None) => {
+                    confidence = ChainConfidence::Medium;
+                    "the futex call of its threads"
+                }
             };
             chain.push(ChainLink::new(format!("{label}: {}", describe_queue(context, server, queue)), how));
         }

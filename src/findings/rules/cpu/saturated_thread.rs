@@ -27,7 +27,7 @@ pub const SATURATED_THREAD: Rule = Rule {
                cannot use: idle time of CPUs that are not full themselves, of those that its affinity or cpuset allows where \
                that is known, and these are below 90 % busy, or at least a whole one is idle on CPUs that are half idle or more. The clock rate of its CPU is said where it is below half of the highest one (cpuinfo_max_freq). A note if the thread runs at low priority (nice 10 or \
                more, SCHED_BATCH, SCHED_IDLE) or in a cgroup of low CPU weight, where that was read (cpu-saturated), or if it is a thread of the kernel that polls (io_uring SQPOLL), frees or moves memory (kswapd, kcompactd) or has a nice value above 0 (ksmd). At most eight threads are listed. Threads count as serialized if their process uses 95 % to 110 % of one CPU, no single thread that much or more than 90 % of it, and exactly \
-               one of them runs at four of five sub-samples: that they need one lock is an inference. Named with it are \
+               one of them runs at four of five sub-samples: that they need one lock is an inference, unless half of them wait for one that names its holder, which computes. Named with it are \
                processes that wait in a pipe for its process for at least a fifth of the time, also over further pipes: writers \
                of a full pipe, and readers of an empty one that use at least 1 % of a CPU.",
     caveats: "A batch job that is meant to run like that. A busy-polling thread (DPDK, spinlocks) uses its whole CPU without \

@@ -2,10 +2,12 @@
 
 use crate::findings::finding::{Severity, Subject};
 use crate::findings::formatting::{lossy_name, percent};
-use crate::findings::rule_context::{Candidate, RuleContext, evidence_number};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 use crate::findings::rules::cpu::free_cpus::FreeCpus;
 use crate::findings::rules::cpu::low_weight::LowWeightCgroups;
 use crate::findings::rules::cpu::priority::is_low_priority;
+use crate::findings::wait_chain::named_holder::{known_by, lock_words};
+use crate::interval::lock_holders::{HolderActivity, LockHolder, holder_of_group};
 use crate::interval::task::ThreadSpan;
 use crate::interval::wait_counts::GroupWaits;
 use crate::sample::task::Process;
@@ -56,6 +58,7 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
             continue;
         }
         let Some(alone) = one_running_share(context, process).filter(|alone| *alone >= MIN_ONE_RUNNING_SHARE) else { continue };
+        let lock = computing_holder(context, process).filter(|holder| holder.waiters_of_lock * 2.0 >= parts.len() as f64 - 1.0);
         let low_weight = low_weights.clause(context, span.id.pid);
         let may_wait = parts.iter().all(|thread| is_low_priority(thread)) || low_weight.is_some();
         found.push(Candidate {
@@ -65,12 +68,15 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
             threshold: thresholds.thread_busy_ratio,
             unit: "ratio",
             sentence: format!(
-                "{} ({}): {} threads together use {} of one CPU, one at a time, as if serialized by one lock (a global \
-                 interpreter lock, for example): at its limit, more CPUs won't help{}; {}",
+                "{} ({}): {} threads together use {} of one CPU, one at a time, {}: at its limit, more CPUs won't help{}; {}",
                 lossy_name(&process.comm),
                 process.pid,
                 parts.len(),
                 percent(used),
+                lock.map_or_else(
+                    || "as if serialized by one lock (a global interpreter lock, for example)".to_owned(),
+                    |holder| format!("serialized by {}, which they hold while they compute", lock_words(holder.field)),
+                ),
                 low_weight.unwrap_or_default(),
                 free.describe(context, cpu),
             ),
@@ -81,11 +87,22 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
                 evidence_number("one_running_ratio", alone),
                 evidence_number("host_busy_ratio", cpu.busy()),
                 evidence_number("free_cpus", free.cpus),
-            ],
+            ]
+            .into_iter()
+            .chain(lock.map(|holder| evidence_text("lock_holder_basis", known_by(holder.field))))
+            .collect(),
             explained_share: used / context.cpu_count(),
         });
     }
     found
+}
+
+/// The holder of the one lock for which threads of the process wait, where it computes.
+fn computing_holder<'a>(context: &RuleContext<'a>, process: &Process) -> Option<&'a LockHolder> {
+    let group = context.interval.newer.waits.groups.iter().position(|group| *group == process.group())?;
+    let holder = holder_of_group(&context.interval.locks.futex_holders, group)?;
+    let computes = holder.activity == HolderActivity::Running && holder.has_one_lock();
+    (computes && holder.thread.wait.task.pid == process.pid).then_some(holder)
 }
 
 /// Share of the sub-samples at which exactly one thread of it ran, as far as they show it; `None` if they do not, or with few sub-samples.

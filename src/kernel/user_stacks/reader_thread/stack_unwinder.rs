@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{AnsweredStack, WantedStack};
 use crate::ids::TaskId;
 use crate::kernel::clock::{clock_ns, thread_cpu_ns};
-use crate::kernel::user_stacks::access_target::AccessTarget;
+use crate::kernel::mapped_files::AccessTarget;
 use crate::kernel::user_stacks::code_files::CodeFiles;
 use crate::kernel::user_stacks::process_memory::{ProcessMemory, Registers, StackMemory, read_registers};
 use crate::kernel::user_stacks::process_space::ProcessSpace;

@@ -2,21 +2,19 @@
 //! (`gHotSpotVMStructs`, src/hotspot/share/runtime/vmStructs.cpp), which is read from its memory.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
 use crate::kernel::elf::read_elf;
-use crate::kernel::fields::{lines, parse_hexadecimal, words};
-use crate::kernel::regular_file::{open_link, open_place_below, reopen_regular};
+use crate::kernel::fields::lines;
+use crate::kernel::mapped_files::open_mapped;
+use crate::kernel::mappings::{Mapping, parse_mapping};
 use crate::kernel::root::Root;
 use crate::kernel::task::memory::{read_longs, read_scattered};
 
 /// The exported symbols of version 25 and their names have 30 KiB.
 const MAX_SECTION_BYTES: u64 = 4 << 20;
-const LIBRARY: &[u8] = b"/libjvm.so";
+const LIBRARY: &[u8] = b"libjvm.so";
 /// Version 17 has 788.
 const MAX_ENTRIES: u64 = 4096;
 /// Bytes of an entry; version 17 has 48.
@@ -88,32 +86,18 @@ pub fn find_layout(root: &Root, pid: u32) -> Option<Layout> {
     Fields { by_name: table.read(pid)? }.layout()
 }
 
-/// The mapped file of the virtual machine.
-struct Library {
-    /// Where its beginning is mapped
-    start: u64,
-    inode: u64,
-    path: PathBuf,
-}
-
-fn find_library(root: &Root, pid: u32) -> Option<Library> {
+/// The mapping of the beginning of the virtual machine's file.
+fn find_library(root: &Root, pid: u32) -> Option<Mapping> {
     let maps = root.read_once(format!("proc/{pid}/maps")).ok()?;
-    lines(&maps).find_map(parse_library)
+    lines(&maps).filter_map(parse_mapping).find(is_beginning_of_library)
 }
 
-/// `7f0000000000-7f0000001000 r--p 00000000 08:01 1234    /usr/lib/jvm/java-17/lib/server/libjvm.so`
-fn parse_library(line: &[u8]) -> Option<Library> {
-    let path = line.get(line.iter().position(|&byte| byte == b'/')?..)?;
-    let mut words = words(line);
-    let (range, offset, inode) = (words.next()?, words.nth(1)?, words.nth(1)?);
-    let start = parse_hexadecimal(range.split(|&byte| byte == b'-').next()?)?;
-    let is_beginning = path.ends_with(LIBRARY) && parse_hexadecimal(offset)? == 0;
-    let inode = std::str::from_utf8(inode).ok()?.parse().ok()?;
-    is_beginning.then(|| Library { start, inode, path: PathBuf::from(OsStr::from_bytes(path)) })
+fn is_beginning_of_library(mapping: &Mapping) -> bool {
+    mapping.file_name() == LIBRARY && mapping.offset == 0 && mapping.inode != 0
 }
 
 /// Offsets from the beginning of the library, of the variables that describe its table.
-fn exported_variables(root: &Root, pid: u32, library: &Library) -> Option<FxHashMap<&'static str, u64>> {
+fn exported_variables(root: &Root, pid: u32, library: &Mapping) -> Option<FxHashMap<&'static str, u64>> {
     const NAMES: [&str; 6] = [
         "gHotSpotVMStructs",
         "gHotSpotVMStructEntryArrayStride",
@@ -122,11 +106,7 @@ fn exported_variables(root: &Root, pid: u32, library: &Library) -> Option<FxHash
         "gHotSpotVMStructEntryOffsetOffset",
         "gHotSpotVMStructEntryAddressOffset",
     ];
-    let root_directory = open_link(&root.path(format!("proc/{pid}/root"))).ok()?;
-    let file = reopen_regular(open_place_below(root_directory, Path::new(&library.path)).ok()?).ok()?;
-    if file.metadata().ok()?.ino() != library.inode {
-        return None;
-    }
+    let file = open_mapped(root, pid, library, OsStr::new(""), |_| {}).ok()?;
     read_elf(&file, MAX_SECTION_BYTES, |elf| {
         NAMES.into_iter().map(|name| Some((name, elf.exported_object(name.as_bytes(), size_of::<u64>() as u64)?))).collect()
     })?
@@ -249,15 +229,12 @@ mod tests {
 
     #[test]
     fn the_library_is_found_by_the_mapping_of_its_beginning() {
-        let begin =
-            b"7f1d80000000-7f1d80001000 r--p 00000000 08:01 1234                       /opt/my jdk/lib/server/libjvm.so";
-        let library = parse_library(begin).unwrap();
-        assert_eq!((library.start, library.inode), (0x7f1d_8000_0000, 1234));
-        assert_eq!(library.path, Path::new("/opt/my jdk/lib/server/libjvm.so"));
-        assert!(parse_library(b"7f1d80001000-7f1d80002000 r-xp 00001000 08:01 1234 /opt/jdk/lib/server/libjvm.so").is_none());
-        assert!(parse_library(b"7f1d80000000-7f1d80001000 r--p 00000000 08:01 1234 /opt/jdk/lib/libjava.so").is_none());
-        assert!(parse_library(b"7f1d80000000-7f1d80001000 r--p 00000000 08:01 1234 /x/libjvm.so (deleted)").is_none());
-        assert!(parse_library(b"7ffd2c000000-7ffd2c001000 rw-p 00000000 00:00 0 [stack]").is_none());
+        let is_beginning = |line: &str| parse_mapping(line.as_bytes()).is_some_and(|mapping| is_beginning_of_library(&mapping));
+        assert!(is_beginning("7f1d80000000-7f1d80001000 r--p 00000000 08:01 1234      /opt/my jdk/lib/server/libjvm.so"));
+        assert!(is_beginning("7f1d80000000-7f1d80001000 r--p 00000000 08:01 1234 /x/libjvm.so (deleted)"), "upgraded");
+        assert!(!is_beginning("7f1d80001000-7f1d80002000 r-xp 00001000 08:01 1234 /opt/jdk/lib/server/libjvm.so"));
+        assert!(!is_beginning("7f1d80000000-7f1d80001000 r--p 00000000 08:01 1234 /opt/jdk/lib/libjava.so"));
+        assert!(!is_beginning("7ffd2c000000-7ffd2c001000 rw-p 00000000 00:00 0 [stack]"));
     }
 
     /// A table in the memory of this process, as a virtual machine exports it.

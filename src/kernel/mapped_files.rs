@@ -1,4 +1,5 @@
-//! Opens files of a process, which its user controls: those that it has mapped, and others by their paths in its root directory.
+//! Opens files of a process, which its user controls: those that it has mapped, and others by their paths in its root directory. Where their
+//! file system does not answer, these functions block.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,44 +9,74 @@ use std::path::Path;
 
 use nix::sys::stat::{FileStat, fstat};
 
-use super::access_target::{AccessTarget, AccessedTarget};
 use super::mappings::Mapping;
 use crate::kernel::regular_file::{open_link, open_place_below, reopen_regular};
 use crate::kernel::root::{Root, absent_from_errno};
 use crate::kernel::sys_admin;
 use crate::sample::{Absent, Reading};
 
-/// Opens the file of a mapping: also one of a container, and one that was deleted. `executable`: the link /proc/PID/exe.
-pub fn open_mapped(root: &Root, pid: u32, mapping: &Mapping, executable: &OsStr, accessed: &AccessedTarget) -> Reading<File> {
+/// What an access may wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessTarget {
+    /// A file system, by its device number
+    Device(u64),
+    /// A process whose memory is locked (mmap_lock), or a path in its root directory, which may lead to any file system
+    Process(u32),
+}
+
+/// Opens the file of a mapping: also one of a container, and one that was deleted. `executable`: the link /proc/PID/exe. `before_access`
+/// is called before each access that may block.
+pub fn open_mapped(
+    root: &Root,
+    pid: u32,
+    mapping: &Mapping,
+    executable: &OsStr,
+    before_access: impl Fn(AccessTarget),
+) -> Reading<File> {
     // It is the file itself, whatever its path leads to now. Takes CAP_SYS_ADMIN.
     if sys_admin::check_permitted().is_ok() {
         // The link takes the lock of the process's memory, the file touches its file system.
-        accessed.set(Some(AccessTarget::Process(pid)));
+        before_access(AccessTarget::Process(pid));
         let link = root.path(format!("proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end));
         if let Ok(file) = sys_admin::with_sys_admin(|| open_link(&link)).flatten() {
-            accessed.set(Some(AccessTarget::Device(mapping.device)));
+            before_access(AccessTarget::Device(mapping.device));
             if let Ok(file) = reopen_regular(file) {
                 return Ok(file);
             }
         }
     }
     // A path may lead to any file system.
-    accessed.set(Some(AccessTarget::Process(pid)));
+    before_access(AccessTarget::Process(pid));
     let file = if mapping.path[..] == *executable.as_bytes() {
         open_link(&root.path(format!("proc/{pid}/exe")))?
     } else if mapping.is_deleted() {
         return Err(Absent::NoSuchFile);
     } else {
-        place_below_root(root, pid, Path::new(OsStr::from_bytes(&mapping.path)))?
+        place_of_mapping(root, pid, mapping)?
     };
     let status = fstat(&file).map_err(absent_from_errno)?;
     if !is_mapped_file(&status, mapping) {
         return Err(Absent::NoSuchFile);
     }
     if status.st_dev == mapping.device {
-        accessed.set(Some(AccessTarget::Device(mapping.device)));
+        before_access(AccessTarget::Device(mapping.device));
     }
     reopen_regular(file)
+}
+
+/// The kernel writes the path as stalltop sees it, also of a process in a chroot; of one in another mount namespace as that process sees
+/// it.
+fn place_of_mapping(root: &Root, pid: u32, mapping: &Mapping) -> Reading<OwnedFd> {
+    let path = Path::new(OsStr::from_bytes(&mapping.path));
+    if let Ok(file) = place_below_root(root, pid, path)
+        && fstat(&file).is_ok_and(|status| is_mapped_file(&status, mapping))
+    {
+        return Ok(file);
+    }
+    let file = open_place_below(open_link(&root.path("/"))?, path)?;
+    // The process's user may choose the path and the inode of a file system of its own: here the device must be the same.
+    let status = fstat(&file).map_err(absent_from_errno)?;
+    if status.st_dev == mapping.device { Ok(file) } else { Err(Absent::NoSuchFile) }
 }
 
 /// Opens a regular file by its path in the root directory of a process.
@@ -71,8 +102,10 @@ mod tests {
     use std::fs;
     use std::io::Read;
     use std::os::unix::fs::{MetadataExt, symlink};
+    use std::process::{Child, Command, Stdio};
 
     use super::*;
+    use crate::kernel::mappings::read_mappings;
 
     /// A mapping of a file at a place where this process has none.
     fn mapping(path: &Path) -> Mapping {
@@ -89,7 +122,7 @@ mod tests {
     }
 
     fn content(mapping: &Mapping) -> Reading<String> {
-        let mut file = open_mapped(&Root::host(), std::process::id(), mapping, OsStr::new(""), &AccessedTarget::default())?;
+        let mut file = open_mapped(&Root::host(), std::process::id(), mapping, OsStr::new(""), |_| {})?;
         let mut text = String::new();
         file.read_to_string(&mut text).unwrap();
         Ok(text)
@@ -109,6 +142,50 @@ mod tests {
         assert_eq!(content(&mapped), Err(Absent::NoSuchFile), "a symbolic link to the file itself");
         fs::rename(&other, &library).unwrap();
         assert_eq!(content(&mapped), Err(Absent::NoSuchFile), "another file");
+    }
+
+    /// A process in a chroot, in which none of its files is; killed when dropped.
+    struct Chroot(Child);
+
+    impl Chroot {
+        /// `None`, with the reason printed, without root or perl.
+        fn start(directory: &Path) -> Option<Chroot> {
+            if !nix::unistd::geteuid().is_root() {
+                println!("skipped: chroot(2) needs root");
+                return None;
+            }
+            let script = "chroot($ARGV[0]) or die; $| = 1; print 'ready'; sleep 600";
+            let perl = Command::new("perl").args(["-e", script]).arg(directory).stdout(Stdio::piped()).spawn();
+            let Ok(mut child) = perl else {
+                println!("skipped: no perl");
+                return None;
+            };
+            child.stdout.as_mut().unwrap().read_exact(&mut [0; 5]).unwrap();
+            Some(Chroot(child))
+        }
+    }
+
+    impl Drop for Chroot {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_file_of_a_process_in_a_chroot_is_found_by_the_path_that_stalltop_sees() {
+        let directory = tempfile::tempdir().unwrap();
+        let Some(process) = Chroot::start(directory.path()) else { return };
+        let (root, pid) = (Root::host(), process.0.id());
+        let mappings = read_mappings(&root, pid, &mut Vec::new()).unwrap();
+        let library = mappings.iter().find(|mapping| mapping.file_name().starts_with(b"libc")).unwrap();
+        let path = Path::new(OsStr::from_bytes(&library.path));
+        if fs::metadata(path).unwrap().dev() != library.device {
+            println!("skipped: stat and maps name different devices here");
+            return;
+        }
+        assert!(place_below_root(&root, pid, path).is_err(), "not in its root directory");
+        assert!(place_of_mapping(&root, pid, library).is_ok_and(|file| is_mapped_file(&fstat(&file).unwrap(), library)));
     }
 
     #[test]

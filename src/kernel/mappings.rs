@@ -69,7 +69,7 @@ pub fn find_mapping(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
 }
 
 /// `7f0000-7f1000 r-xp 00026000 08:01 1234    /usr/lib/libc.so.6`
-fn parse_mapping(line: &[u8]) -> Option<Mapping> {
+pub fn parse_mapping(line: &[u8]) -> Option<Mapping> {
     let mut words = line.splitn(6, |&byte| byte == b' ');
     let (range, rights, offset, device, rest) =
         (words.next()?, words.next()?, words.next()?, words.next()?, (words.next()?, words.next()));
