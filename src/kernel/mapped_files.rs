@@ -94,7 +94,9 @@ fn place_below_root(root: &Root, pid: u32, path: &Path) -> Reading<OwnedFd> {
 fn is_mapped_file(status: &FileStat, mapping: &Mapping) -> bool {
     let is_made_up = |device: u64| libc::major(device) == 0;
     let is_same_device = status.st_dev == mapping.device || is_made_up(status.st_dev) || is_made_up(mapping.device);
-    status.st_ino == mapping.inode && is_same_device
+    #[allow(clippy::useless_conversion, reason = "it has 32 bits on i686")]
+    let inode = u64::from(status.st_ino);
+    inode == mapping.inode && is_same_device
 }
 
 #[cfg(test)]
