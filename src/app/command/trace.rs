@@ -12,6 +12,7 @@ use crate::cli::trace::Trace;
 use crate::cli::{Configuration, ProbeMode};
 use crate::interval::wait_graph::wait_graph;
 use crate::kernel::host::machine_architecture;
+use crate::kernel::probe::kernel_has_cap_bpf;
 use crate::kernel::probe::loader_process::own_executable;
 use crate::kernel::root::Root;
 use crate::kernel::wake_trace::{
@@ -85,11 +86,13 @@ fn failure(error: TraceError) -> Failure {
         TraceError::NoProcess(_) | TraceError::NoSwitches(_) | TraceError::NoClock(_) => (Exit::Failed, ""),
         TraceError::CannotWatch(..) => (Exit::Failed, "give fewer processes"),
         TraceError::NoProc(_) => (Exit::NoProc, "mount it: mount -t proc proc /proc"),
-        TraceError::NotPossible(_) => {
+        TraceError::NotPossible(_) if kernel_has_cap_bpf() => {
             (Exit::Refused, "run it on the host as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE")
         }
         TraceError::OtherPidNamespace => (Exit::Refused, HOST_PIDS),
-        TraceError::Probe(_) => (Exit::Refused, "Linux 5.15 or later with eBPF (CONFIG_BPF_SYSCALL) is needed"),
+        TraceError::NotPossible(_) | TraceError::Probe(_) => {
+            (Exit::Refused, "Linux 5.15 or later with eBPF (CONFIG_BPF_SYSCALL) is needed")
+        }
     };
     Failure::new(exit, "cannot trace", error, remedy)
 }
