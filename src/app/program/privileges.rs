@@ -129,7 +129,7 @@ pub fn bpf_remedy(needs_types: bool) -> String {
         return "the kernel is locked down: boot it without lockdown=confidentiality".to_owned();
     }
     if !probe::kernel_has_cap_bpf() {
-        return LATER_KERNEL.to_owned();
+        return "a later kernel is needed (docs/probes.md)".to_owned();
     }
     if needs_types && matches!(probe::load_obstacle(&Root::host()), Some((Absent::NoSuchFile, _))) {
         return "a kernel with CONFIG_DEBUG_INFO_BTF is needed".to_owned();
@@ -142,13 +142,8 @@ pub fn bpf_remedy(needs_types: bool) -> String {
 
 /// What lets it attach them to functions of other programs.
 pub fn uprobe_remedy() -> String {
-    if !probe::kernel_has_cap_bpf() {
-        return LATER_KERNEL.to_owned();
-    }
     remedy(&[(39, "BPF"), (38, "PERFMON"), (NAMESPACE_CAPABILITY, "SYS_ADMIN")], "run as root")
 }
-
-const LATER_KERNEL: &str = "a later kernel is needed (docs/probes.md)";
 
 /// In /sys/kernel/security/lockdown
 const LOCKED_DOWN: &[u8] = b"[confidentiality]";

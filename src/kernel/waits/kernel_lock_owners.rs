@@ -21,11 +21,11 @@ use crate::units::{Counter, SmallSort};
 const MAX_LOCKS: usize = 8;
 /// Sightings of waiting threads from which the iterator is loaded, within an interval: four threads at once, or one for 0.4 s.
 const MIN_SIGHTINGS: u32 = 4;
-/// The next reading is so many times later than the last one took: 1 ms of CPU time a second; …
+/// The next reading is due after this multiple of the CPU time of the last one: they take 1 ms a second.
 const INTERVAL_PER_TIME: u64 = 1000;
-/// … but no later than this, so that each second has two, …
+/// A reading is due after this time at the latest, so that each second has two.
 const MAX_INTERVAL_NS: u64 = 500_000_000;
-/// … where they take no more than 4 ms a second.
+/// It is not due before this multiple of the CPU time of the last one, so that they take 4 ms a second at most.
 const MIN_INTERVAL_PER_TIME: u64 = 250;
 
 /// The threads that wait, and the owners seen since the last sample.

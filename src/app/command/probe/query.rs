@@ -11,6 +11,7 @@ use crate::app::program::stdio::{ReaderState, print, print_localized, print_stde
 use crate::app::program::threads::{TimedOut, with_timeout};
 use crate::cli::probe::query::Query;
 use crate::interval::query::QueryInterval;
+use crate::kernel::probe::kernel_has_cap_bpf;
 use crate::kernel::probe::query::QueryProbe;
 use crate::kernel::probe::query::database::{CommandArgument, Database, DatabaseServer};
 use crate::kernel::probe::{load_obstacle, loader_process};
@@ -21,7 +22,10 @@ use crate::units::time::time_of_day;
 
 /// What would make it possible.
 fn remedy() -> String {
-    format!("{}, on a kernel with CONFIG_DEBUG_INFO_BTF and CONFIG_UPROBE_EVENTS", uprobe_remedy())
+    match kernel_has_cap_bpf() {
+        true => format!("{}, on a kernel with CONFIG_DEBUG_INFO_BTF and CONFIG_UPROBE_EVENTS", uprobe_remedy()),
+        false => "Linux 5.15 or later with CONFIG_DEBUG_INFO_BTF and CONFIG_UPROBE_EVENTS is needed".to_owned(),
+    }
 }
 
 /// For the symbols of a server: 64 MiB at most, of a busy disk.

@@ -12,6 +12,7 @@ use crate::interval::task::ThreadSpan;
 use crate::interval::wait_counts::GroupWaits;
 use crate::sample::task::Process;
 use crate::sample::waits::WaitClass;
+use crate::units::reaches_threshold;
 
 /// Threads that use less CPU than this are ignored.
 const MIN_THREAD_SHARE: f64 = 0.02;
@@ -28,6 +29,10 @@ const MIN_RANGE_SHARE: f64 = 0.9;
 
 /// Mean numbers of running siblings so near to a whole number count as that.
 const MAX_MEAN_ERROR: f64 = 0.1;
+
+/// Share of the other threads that must wait for a lock, on average, from which that lock serializes them. docs/metrics.md,
+/// "Fixed thresholds".
+const MIN_WAITING_SHARE: f64 = 0.5;
 
 /// Fewer sub-samples prove nothing.
 const MIN_SUB_SAMPLES: usize = 5;
@@ -58,7 +63,8 @@ pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
             continue;
         }
         let Some(alone) = one_running_share(context, process).filter(|alone| *alone >= MIN_ONE_RUNNING_SHARE) else { continue };
-        let lock = computing_holder(context, process).filter(|holder| holder.waiters_of_lock * 2.0 >= parts.len() as f64 - 1.0);
+        let lock = computing_holder(context, process)
+            .filter(|holder| reaches_threshold(holder.waiters_of_lock, (parts.len() as f64 - 1.0) * MIN_WAITING_SHARE));
         let low_weight = low_weights.clause(context, span.id.pid);
         let may_wait = parts.iter().all(|thread| is_low_priority(thread)) || low_weight.is_some();
         found.push(Candidate {
