@@ -41,7 +41,7 @@ use rustc_hash::FxHashMap;
 use self::blocked::ClassifiedWait;
 use self::java_monitors::JavaMonitors;
 use self::kernel_lock_owners::KernelLockOwners;
-use self::lock_owners::LockOwners;
+use self::lock_owners::{FutexCall, LockOwners};
 use self::lock_wakers::LockWakers;
 use self::observed::{GroupWaitCounts, ObservedWaits};
 use self::wait_events::WaitEvents;
@@ -145,7 +145,7 @@ impl WaitCounter {
         for known in sub_sampled.filter(|known| known.hot_threads().next().is_some()) {
             // Threads of more than 65,536 groups are not counted.
             let Some(group) = self.group_number(known) else { continue };
-            let may_read_memory = !known.memory_read_may_hang();
+            let (may_read_memory, clock_ns) = (!known.memory_read_may_hang(), known.current_clock_ns());
             known.for_each_hot_thread(|process, thread, sampled| {
                 if thread.is_hot(readings.boottime_ns) {
                     self.count_thread(process, thread, sampled.start_ticks, group, readings);
@@ -160,8 +160,8 @@ impl WaitCounter {
                     if let (Some(monitor), Some(_)) = (thread.java_monitor, in_futex) {
                         self.java_monitors.add_waiter(group, process.pid, monitor);
                     } else if let Some(futex) = in_futex {
-                        let call = (is_shared, thread.has_timeout);
-                        thread.is_behind_named_owner = self.lock_owners.add_waiter(group, process.pid, futex, call);
+                        let call = FutexCall { wait: futex, is_shared, has_timeout: thread.has_timeout };
+                        thread.is_behind_named_owner = self.lock_owners.add_waiter(group, (process.pid, clock_ns), call);
                     }
                 }
             });

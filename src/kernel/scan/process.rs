@@ -70,6 +70,10 @@ pub struct ActiveProcess {
     /// Interval number, and the number of its group in it; see `kernel/waits.rs`
     group: Option<(u32, u16)>,
     cpu_time_check: CpuTimeCheck,
+    /// In the last sub-sample in which it ran, a thread ran that had waited for long: a lock is handed over.
+    runs_in_turn: bool,
+    /// The last scan or sub-sample has read the CPU clock of the process.
+    clock_is_current: bool,
     reread: Reread,
     /// CLOCK_BOOTTIME when it last began to run or had a hot thread that was not steady
     last_unsteady_ns: u64,
@@ -169,6 +173,14 @@ impl KnownProcess {
         match &self.state {
             ProcessState::Parked => (&[], &[]),
             ProcessState::Active(active) => (&active.threads, &active.hot),
+        }
+    }
+
+    /// Its CPU clock, ns, if the last scan or sub-sample has read it: while it does not advance, none of its threads runs.
+    pub fn current_clock_ns(&self) -> Option<u64> {
+        match &self.state {
+            ProcessState::Active(active) if active.clock_is_current => self.clock_ns,
+            _ => None,
         }
     }
 
@@ -348,6 +360,15 @@ impl ActiveProcess {
         if !self.hot.iter().filter_map(|&index| self.threads.get(index)).all(KnownThread::is_steady) {
             self.last_unsteady_ns = now_ns;
         }
+    }
+
+    /// The indices of the hot threads that this scan or sub-sample has not read, those that have waited longest first.
+    fn unread_hot(&self, now_ns: u64) -> impl DoubleEndedIterator<Item = usize> + use<> {
+        let hot = self.hot.iter().filter_map(|&index| Some((self.threads.get(index)?, index)));
+        let unread = hot.filter(|(thread, _)| thread.last_read_ns != now_ns);
+        let mut unread: Vec<(u64, usize)> = unread.map(|(thread, index)| (thread.waiting_since_ns(), index)).collect();
+        unread.sort_unstable();
+        unread.into_iter().map(|(_, index)| index)
     }
 
     /// After all threads were read.

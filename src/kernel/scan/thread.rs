@@ -268,7 +268,12 @@ impl KnownThread {
     /// other thread ran.
     pub fn likely_ran(&self, now_ns: u64) -> bool {
         let ran_recently = self.last_timeslice_ns.is_some_and(|at| now_ns.saturating_sub(at) <= VERY_RECENT_NS);
-        ran_recently || self.may_change_without_running() || self.wait_class.is_none()
+        ran_recently || self.sample_is_stale || self.may_have_changed()
+    }
+
+    /// Whether it may be in another state or wait though it did not run.
+    pub fn may_have_changed(&self) -> bool {
+        matches!(self.state, TaskState::Running | TaskState::Dead) || self.is_uninterruptible() || self.wait_class.is_none()
     }
 
     /// Whether its state may change while the process's CPU clock does not advance: it is runnable or in D, or the last sample is older than

@@ -25,6 +25,19 @@ impl HolderFiles {
         read_wait(files, (pid, tid), group, self.open.entry((pid, tid)).or_default(), true)
     }
 
+    /// Whether a thread that has not run since its wait was read is in the same wait: it may have been woken and wait for a CPU, or, since
+    /// Linux 6.1, have been frozen where it sleeps.
+    pub fn is_still_in(&mut self, files: &mut TaskFiles, wait: &BlockedWait) -> bool {
+        let TaskId { pid, tid, start_ticks } = wait.task;
+        if matches!(wait.state, TaskState::Running | TaskState::Dead) {
+            return true;
+        }
+        self.used.push((pid, tid));
+        let text = files.read_thread_file(pid, tid, ThreadFile::Stat, self.open.entry((pid, tid)).or_default(), true);
+        let stat = text.ok().and_then(task::parse_stat);
+        stat.is_some_and(|stat| (stat.state, stat.start_ticks) == (wait.state, start_ticks))
+    }
+
     /// Closes the files of threads that were not read in this sub-sample.
     pub fn finish_sub_sample(&mut self) {
         let Self { open, used } = self;
@@ -74,4 +87,39 @@ fn read_wait(
 pub fn is_same_wait(a: &BlockedWait, b: &BlockedWait) -> bool {
     let call = |wait: &BlockedWait| wait.syscall.map(|call| (call.number, call.arguments[0]));
     (a.task, a.state, &a.wchan) == (b.task, b.state, &b.wchan) && call(a) == call(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::kernel::root::Root;
+    use crate::kernel::task::wait_channel::WaitChannelFile;
+
+    #[test]
+    fn a_thread_that_was_woken_is_not_in_its_wait_any_more() {
+        let (mut files, mut holders) = (TaskFiles::open(&Root::host()).unwrap(), HolderFiles::default());
+        if files.wait_channel_file != WaitChannelFile::Wchan {
+            return println!("skipped: no wait channels here");
+        }
+        let ((say, said), (wake, woken)) = (channel(), channel::<()>());
+        let thread = std::thread::spawn(move || {
+            let link = std::fs::read_link("/proc/thread-self").unwrap();
+            say.send(link.file_name().unwrap().to_str().unwrap().parse::<u32>().unwrap()).unwrap();
+            woken.recv().unwrap_err();
+        });
+        let (pid, tid) = (std::process::id(), said.recv().unwrap());
+        let asleep = loop {
+            let in_futex = |wait: &BlockedWait| wait.wchan.as_ref().is_some_and(|wchan| wchan.as_bytes().starts_with(b"futex"));
+            if let Some(wait) = holders.read_wait(&mut files, pid, tid, 0).filter(in_futex) {
+                break wait;
+            }
+            std::thread::yield_now();
+        };
+        assert!(holders.is_still_in(&mut files, &asleep));
+        drop(wake);
+        thread.join().unwrap();
+        assert!(!holders.is_still_in(&mut files, &asleep));
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::futex_words::{LockLayout, NamedOwner, read_owner};
 use super::holder_wait::{HolderFiles, is_same_wait};
@@ -24,9 +24,9 @@ use crate::units::SmallSort;
 #[derive(Debug, Default)]
 pub struct LockOwners {
     /// Of the current sub-sample
-    locks: FxHashMap<LockPlace, (FutexLock, LockLayout)>,
+    locks: FxHashMap<LockPlace, ContendedLock>,
     /// Those of which the last reading named the owner
-    named: FxHashSet<LockPlace>,
+    named: FxHashMap<LockPlace, LastOwner>,
     turns: ReadingTurns<LockPlace>,
     /// Since the last sample
     readings: FxHashMap<LockPlace, Readings>,
@@ -76,59 +76,93 @@ pub struct FutexLock {
     pub awaited_monitor: Option<u64>,
 }
 
+/// A lock and how its owner is read.
+#[derive(Debug)]
+struct ContendedLock {
+    lock: FutexLock,
+    layout: LockLayout,
+    /// CPU clock of the process in this sub-sample, if no other process can change the lock
+    clock_ns: Option<u64>,
+}
+
+/// The owner of a lock, and the CPU clock of its process before it was read.
+#[derive(Debug)]
+struct LastOwner {
+    owner: BlockedWait,
+    clock_ns: Option<u64>,
+}
+
+/// The futex call of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct FutexCall {
+    pub wait: FutexWait,
+    /// The lock is in memory that processes share.
+    pub is_shared: bool,
+    pub has_timeout: bool,
+}
+
 impl LockOwners {
     /// Begins a sub-sample.
     pub fn clear_waiters(&mut self) {
         self.locks.clear();
     }
 
-    /// Counts a thread that may wait for a lock that another thread holds, by its futex call. `is_shared`: the lock is in memory that
-    /// processes share. Returns whether the last reading of that lock named its owner.
-    pub fn add_waiter(&mut self, group: u16, pid: u32, wait: FutexWait, (is_shared, has_timeout): (bool, bool)) -> bool {
+    /// Counts a thread that may wait for a lock that another thread holds, by its futex call. `clock_ns`: `current_clock_ns` of its process.
+    /// Returns whether the last reading of that lock named its owner.
+    pub fn add_waiter(&mut self, group: u16, (pid, clock_ns): (u32, Option<u64>), call: FutexCall) -> bool {
+        let FutexCall { wait, is_shared, has_timeout } = call;
         let Some((layout, address)) = LockLayout::of_wait(wait, has_timeout) else { return false };
         let place = LockPlace::new(group, pid, address, is_shared);
-        let lock = FutexLock {
-            group,
-            pid,
-            address,
-            is_shared,
-            field: layout.field(),
-            waiters: 0,
-            timed_waiters: 0,
-            awaited_monitor: None,
-        };
-        let (lock, of_all) = self.locks.entry(place).or_insert((lock, layout));
+        let contended = self.locks.entry(place).or_insert_with(|| ContendedLock {
+            lock: FutexLock {
+                group,
+                pid,
+                address,
+                is_shared,
+                field: layout.field(),
+                waiters: 0,
+                timed_waiters: 0,
+                awaited_monitor: None,
+            },
+            layout,
+            clock_ns: clock_ns.filter(|_| !is_shared),
+        });
+        let lock = &mut contended.lock;
         lock.waiters = lock.waiters.saturating_add(1);
         lock.timed_waiters = lock.timed_waiters.saturating_add(u32::from(has_timeout));
         if layout != LockLayout::TimedGlibcMutex {
             // A thread without a timeout waits for a lock, and so do the others there.
-            *of_all = layout;
+            contended.layout = layout;
         }
-        self.named.contains(&place)
+        self.named.contains_key(&place)
     }
 
     /// Ends the sub-sample with this number: reads the owners of `MAX_LOCKS` locks.
     pub fn read_owners(&mut self, files: &mut TaskFiles, (sub_sample, now_ns): (u16, u64)) {
         let locks = std::mem::take(&mut self.locks);
-        self.named.retain(|place| locks.contains_key(place));
+        self.named.retain(|place, _| locks.contains_key(place));
         self.turns.chained.retain(|place| locks.contains_key(place));
-        let selected = self.turns.select(locks.iter().map(|(&place, (lock, _))| (place, lock.waiters)).collect());
+        let selected = self.turns.select(locks.iter().map(|(&place, of)| (place, of.lock.waiters)).collect());
         for place in &selected {
-            self.named.remove(place);
             self.turns.chained.remove(place);
         }
         locks.keys().for_each(|&place| self.readings.entry(place).or_default().sub_samples += 1);
         for place in selected {
-            let Some(&(lock, layout)) = locks.get(&place) else { continue };
+            let Some(&ContendedLock { lock, layout, clock_ns }) = locks.get(&place) else { continue };
             self.readings.entry(place).or_default().read += 1;
-            if let Some(owner) = self.read_owner(files, lock, layout) {
-                self.named.insert(place);
+            let last = self.named.remove(&place).filter(|last| clock_ns.is_some() && last.clock_ns == clock_ns);
+            let owner = match last.filter(|last| self.holder_files.is_still_in(files, &last.owner)) {
+                Some(last) => Some(last.owner),
+                None => self.read_owner(files, lock, layout),
+            };
+            if let Some(owner) = owner {
                 if owner.state == TaskState::Dead {
                     self.turns.chained.insert(place);
                 }
                 if let Some(next) = next_place(&owner, lock).filter(|next| locks.contains_key(next)) {
                     self.turns.chained.extend([place, next]);
                 }
+                self.named.insert(place, LastOwner { owner: owner.clone(), clock_ns });
                 self.count(Some(place), lock, BlockedWait { last_sub_sample: sub_sample, blocked_since_ns: now_ns, ..owner });
             }
         }
@@ -263,6 +297,8 @@ fn has_few_users(files: &mut TaskFiles, pid: u32, named: NamedOwner) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rustc_hash::FxHashSet;
+
     use super::super::futex_words::can_read;
     use super::super::reading_turns::MAX_LOCKS;
     use super::*;
@@ -291,7 +327,7 @@ mod tests {
                         true => FutexWait::LikelyMutex { address },
                         false => FutexWait::ContendedMutex { address },
                     };
-                    owners.add_waiter(0, std::process::id(), wait, (false, has_timeout));
+                    owners.add_waiter(0, (std::process::id(), None), FutexCall { wait, is_shared: false, has_timeout });
                 }
                 owners.read_owners(&mut files, (number, 0));
             }
@@ -309,6 +345,34 @@ mod tests {
             (0..4).map(|_| mutexes.rows(&mut owners, 1, false).iter().map(|row| row.futex_address).collect()).collect();
         let all: FxHashSet<u64> = named.iter().flatten().copied().collect();
         assert_eq!((named.iter().map(Vec::len).max(), all.len()), (Some(MAX_LOCKS), 20));
+    }
+
+    #[test]
+    fn while_a_process_does_not_run_its_locks_have_the_same_owner_and_are_not_read() {
+        if !can_read() {
+            return;
+        }
+        let (mut mutexes, mut owners) = (Mutexes::new(), LockOwners::default());
+        let mut files = TaskFiles::open(&Root::host()).unwrap();
+        let mut has_owner = |mutexes: &Mutexes, clock_ns, is_shared| {
+            owners.clear_waiters();
+            let wait = FutexWait::ContendedMutex { address: std::ptr::from_ref(&mutexes.0[0]) as u64 };
+            owners.add_waiter(0, (std::process::id(), clock_ns), FutexCall { wait, is_shared, has_timeout: false });
+            owners.read_owners(&mut files, (0, 0));
+            owners.finish_interval().len() == 1
+        };
+        assert!(has_owner(&mutexes, Some(7), false));
+        mutexes.0[0][2] = 0;
+        assert!(has_owner(&mutexes, Some(7), false));
+        assert!(!has_owner(&mutexes, Some(8), false), "it ran");
+        mutexes = Mutexes::new();
+        assert!(has_owner(&mutexes, None, false));
+        mutexes.0[0][2] = 0;
+        assert!(!has_owner(&mutexes, None, false), "whether it ran is unknown");
+        mutexes = Mutexes::new();
+        assert!(has_owner(&mutexes, Some(8), true));
+        mutexes.0[0][2] = 0;
+        assert!(!has_owner(&mutexes, Some(8), true), "another process may unlock it");
     }
 
     #[test]
@@ -332,7 +396,9 @@ mod tests {
         assert_eq!(mutexes.rows(&mut owners, 1, true).len(), MAX_LOCKS);
         let mut files = TaskFiles::open(&Root::host()).unwrap();
         let address = std::ptr::from_ref(&mutexes.0[0]) as u64;
-        let mut wait = |futex, has_timeout| owners.add_waiter(0, std::process::id(), futex, (false, has_timeout));
+        let mut wait = |wait, has_timeout| {
+            owners.add_waiter(0, (std::process::id(), None), FutexCall { wait, is_shared: false, has_timeout })
+        };
         assert!(wait(FutexWait::LikelyMutex { address }, true), "the last reading named its owner");
         wait(FutexWait::LikelyMutex { address }, true);
         wait(FutexWait::ContendedMutex { address }, false);

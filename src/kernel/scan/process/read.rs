@@ -70,8 +70,11 @@ impl KnownProcess {
     /// Reads for a sample what may have changed. `clock_ns` is the CPU clock of the process now.
     pub fn rescan(&mut self, context: &mut ScanContext, clock_ns: Option<u64>) -> ProcessChange {
         let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
-        let reread = match &self.state {
-            ProcessState::Active(active) => active.reread,
+        let reread = match &mut self.state {
+            ProcessState::Active(active) => {
+                active.clock_is_current = true;
+                active.reread
+            }
             ProcessState::Parked => Reread::WhenClockAdvances,
         };
         if ran {

@@ -18,8 +18,11 @@ impl KnownProcess {
 
     /// Reads its hot threads, if it is due.
     pub fn sub_sample(&mut self, context: &mut ScanContext) {
-        let hot_count = match &self.state {
-            ProcessState::Active(active) if context.sub_sample_number < active.due_sub_sample => return,
+        let hot_count = match &mut self.state {
+            ProcessState::Active(active) if context.sub_sample_number < active.due_sub_sample => {
+                active.clock_is_current = false;
+                return;
+            }
             ProcessState::Active(active) => active.hot.len(),
             ProcessState::Parked => 0,
         };
@@ -33,6 +36,7 @@ impl KnownProcess {
             return;
         }
         let mut active = self.activate(context);
+        active.clock_is_current = !without_clock;
         active.record_unsteady(context.now_ns);
         active.due_sub_sample = next_due_sub_sample(schedule::is_steady(active.last_unsteady_ns, context.now_ns), context);
         if without_clock {
@@ -86,21 +90,26 @@ impl ActiveProcess {
     }
 
     /// The hot threads that likely ran; then those that have waited longest, to which most locks are handed over, until the threads account
-    /// for the CPU time of the process: no other thread ran.
+    /// for the CPU time of the process: no other thread ran. Where threads run in turn, the one that ran last and the one that has waited
+    /// longest are read alternately: with 64 threads behind one mutex four schedstat files in place of fourteen.
     fn sub_sample_until_accounted(&mut self, clock_ns: Option<u64>, context: &mut ScanContext, options: ReadOptions) {
-        self.sub_sample_hot(context, options, KnownThread::likely_ran);
+        let in_turn = std::mem::take(&mut self.runs_in_turn);
+        self.sub_sample_hot(context, options, |thread, now_ns| match in_turn {
+            true => thread.may_have_changed(),
+            false => thread.likely_ran(now_ns),
+        });
         if self.cpu_time_check.accounts_for(clock_ns) {
             return;
         }
-        let hot = self.hot.iter().filter_map(|&index| Some((self.threads.get(index)?, index)));
-        let unread = hot.filter(|(thread, _)| thread.last_read_ns != context.now_ns);
-        let mut unread: Vec<(u64, usize)> = unread.map(|(thread, index)| (thread.waiting_since_ns(), index)).collect();
-        unread.sort_unstable();
-        for (_, index) in unread {
+        let (mut unread, mut from_back) = (self.unread_hot(context.now_ns), in_turn);
+        while !self.cpu_time_check.accounts_for(clock_ns)
+            && let Some(index) = if from_back { unread.next_back() } else { unread.next() }
+        {
+            let waited_long = self.threads.get(index).is_some_and(|thread| !thread.likely_ran(context.now_ns));
             self.sub_sample_thread(index, context, options);
-            if self.cpu_time_check.accounts_for(clock_ns) {
-                return;
-            }
+            let ran = self.threads.get(index).is_some_and(|thread| thread.last_timeslice_ns == Some(context.now_ns));
+            self.runs_in_turn |= waited_long && ran;
+            from_back = in_turn && !from_back;
         }
     }
 

@@ -23,8 +23,11 @@ impl KnownProcess {
     pub(super) fn rescan_threads(&mut self, active: &mut ActiveProcess, context: &mut ScanContext) -> bool {
         let options = self.read_options(context, true);
         let now_ns = context.now_ns;
-        let likely_ran = |known: &KnownThread| known.is_hot(now_ns) || known.may_change_without_running();
+        let likely_ran =
+            |known: &KnownThread| (known.is_hot(now_ns) && known.likely_ran(now_ns)) || known.may_change_without_running();
         let mut thread_gone = self.rescan_matching(active, context, options, likely_ran);
+        thread_gone |= self.rescan_hot_until_accounted(active, context, options);
+        let may_run = |known: &KnownThread| known.is_hot(now_ns) || known.may_change_without_running();
         let few_hot = !active.hot.is_empty() && active.hot.len() * THREADS_PER_HOT_THREAD <= active.threads.len();
         for _ in 0..if few_hot { EXTRA_TRIES } else { 0 } {
             if active.cpu_time_check.accounts_for(self.clock_ns) || !active.cpu_time_check.is_known() {
@@ -32,7 +35,7 @@ impl KnownProcess {
             }
             self.clock_ns = context.clocks.cpu_ns(self.pid);
             context.record_read_time(self.pid);
-            thread_gone |= self.rescan_matching(active, context, options, likely_ran);
+            thread_gone |= self.rescan_matching(active, context, options, may_run);
         }
         if !active.cpu_time_check.accounts_for(self.clock_ns) {
             thread_gone |= self.rescan_matching(active, context, options, |known| known.last_read_ns != now_ns);
@@ -48,23 +51,58 @@ impl KnownProcess {
         options: ReadOptions,
         wanted: impl Fn(&KnownThread) -> bool,
     ) -> bool {
-        let ActiveProcess { threads, cpu_time_check, .. } = active;
         let mut thread_gone = false;
-        let pairs = threads.iter_mut().zip(Arc::make_mut(&mut self.sampled).threads_mut());
-        for (known, thread) in pairs.filter(|(known, _)| wanted(known)) {
-            let before = known.schedstat;
-            match known.rescan(context, options) {
-                // Only sub-samples do without the counters.
-                ThreadChange::Unchanged | ThreadChange::Asleep => {}
-                ThreadChange::Changed(counters) if counters.start_ticks == thread.start_ticks => {
-                    context.tasks_read += 1;
-                    *thread = known.to_sample(&counters);
-                }
-                ThreadChange::Changed(_) | ThreadChange::Gone => thread_gone = true,
+        for index in 0..active.threads.len() {
+            if active.threads.get(index).is_some_and(&wanted) {
+                thread_gone |= self.rescan_thread(active, index, context, options);
             }
-            cpu_time_check.update_thread(before, known.schedstat);
         }
         thread_gone
+    }
+
+    /// The hot threads that were not read yet, those that have waited longest first, until no other thread ran.
+    fn rescan_hot_until_accounted(
+        &mut self,
+        active: &mut ActiveProcess,
+        context: &mut ScanContext,
+        options: ReadOptions,
+    ) -> bool {
+        let mut thread_gone = false;
+        if !active.cpu_time_check.accounts_for(self.clock_ns) {
+            for index in active.unread_hot(context.now_ns) {
+                thread_gone |= self.rescan_thread(active, index, context, options);
+                if active.cpu_time_check.accounts_for(self.clock_ns) {
+                    break;
+                }
+            }
+        }
+        thread_gone
+    }
+
+    /// True if it has ended.
+    fn rescan_thread(
+        &mut self,
+        active: &mut ActiveProcess,
+        index: usize,
+        context: &mut ScanContext,
+        options: ReadOptions,
+    ) -> bool {
+        let ActiveProcess { threads, cpu_time_check, .. } = active;
+        let threads = threads.get_mut(index).zip(Arc::make_mut(&mut self.sampled).threads_mut().get_mut(index));
+        let Some((known, thread)) = threads else { return false };
+        let before = known.schedstat;
+        let mut gone = false;
+        match known.rescan(context, options) {
+            // Only sub-samples do without the counters.
+            ThreadChange::Unchanged | ThreadChange::Asleep => {}
+            ThreadChange::Changed(counters) if counters.start_ticks == thread.start_ticks => {
+                context.tasks_read += 1;
+                *thread = known.to_sample(&counters);
+            }
+            ThreadChange::Changed(_) | ThreadChange::Gone => gone = true,
+        }
+        cpu_time_check.update_thread(before, known.schedstat);
+        gone
     }
 
     /// Brings `active.threads` and `sampled.threads` in line with /proc/PID/task, after a thread began or ended; `thread_count` is

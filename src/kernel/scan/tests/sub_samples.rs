@@ -149,11 +149,28 @@ fn of_many_threads_behind_a_lock_those_that_wait_longest_are_read_until_they_acc
     machine.clock(40, 1_100_000_000 + 100 * 1_000_000);
     let now_ns = machine.now_ns + 1;
     machine.scanner.sub_sample(now_ns);
-    let read: Vec<u32> = (40..140).filter(|&tid| machine.known(40, tid).last_read_ns == now_ns).collect();
-    assert_eq!(read, [120]);
+    let read_at = |machine: &mut Machine, at: u64| -> Vec<u32> {
+        (40..140).filter(|&tid| machine.known(40, tid).last_read_ns == at).collect()
+    };
+    assert_eq!(read_at(&mut machine, now_ns), [120]);
+    // That one hands it over to the first of the others.
+    ran(&mut machine, 120, 13_000_000, 8);
+    ran(&mut machine, 40, 13_000_000, 8);
+    machine.clock(40, 1_100_000_000 + 102 * 1_000_000);
+    machine.scanner.sub_sample(now_ns + 1);
+    assert_eq!(read_at(&mut machine, now_ns + 1), [40, 120]);
+    ran(&mut machine, 41, 13_000_000, 8);
+    machine.clock(40, 1_100_000_000 + 103 * 1_000_000);
+    machine.scan();
+    let now_ns = machine.now_ns;
+    assert_eq!(
+        read_at(&mut machine, now_ns),
+        [40, 41, 120],
+        "those that the last sample does not have yet, and the one that ran"
+    );
     // Where the one that ran is not the one that waited longest, it is found as well.
-    ran(&mut machine, 90, 13_000_000, 8);
-    machine.clock(40, 1_100_000_000 + 101 * 1_000_000);
+    ran(&mut machine, 90, 14_000_000, 9);
+    machine.clock(40, 1_100_000_000 + 105 * 1_000_000);
     machine.scanner.sub_sample(now_ns + 1);
     assert_eq!(machine.known(40, 90).last_timeslice_ns, Some(now_ns + 1));
 }
