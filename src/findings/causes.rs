@@ -1,13 +1,20 @@
 //! Causes before consequences: which active finding follows from which.
 //! docs/metrics.md, "Causes and order".
 
+mod blocked_groups;
+
 use std::sync::Arc;
+
+use blocked_groups::{
+    has_group_of_unknown_device, is_in_chain, is_most_blocked_group, is_mostly_in_kernel_locks, waits_for_busy_fuse_server,
+    waits_for_device,
+};
 
 use super::cgroups::{contains, limit_applies};
 use super::device_waiters::{leads_to_device, may_lead_to_device, with_lower_devices};
 use super::disk_latency::TAIL;
 use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
-use super::hung_threads::{hung_threads, waits_for_fuse};
+use super::hung_threads::hung_threads;
 use super::page_waits::waits_for_page;
 use super::rule_context::RuleContext;
 use super::rules::{waits_for_thaw, works_for_memory};
@@ -15,12 +22,9 @@ use super::server_causes::{is_behind_kernel_lock, namespace, servers_of, stops_p
 use crate::ids::cpu_list::parse_cpu_list;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
 use crate::interval::blocked_threads::BlockedThread;
-use crate::interval::idle_blocked::{BlockedGroup, IdleBlocked};
-use crate::interval::lock_holders::HolderActivity;
 use crate::interval::runnable::is_throttled_by;
 use crate::sample::Name;
 use crate::sample::cgroup::Controller;
-use crate::sample::task::Process;
 use crate::units::reaches_threshold;
 
 /// Share of a CPU's busy time from which its top thread is the cause that the CPU is saturated, and decides the severity.
@@ -34,9 +38,6 @@ const MIN_REQUEST_SHARE: f64 = 0.5;
 
 /// Share of the threads that wait for a CPU for which there would be one if the hypervisor had stolen none, so that it is the cause.
 const MIN_STOLEN_WAIT_SHARE: f64 = 0.5;
-
-/// Mean number of threads of a group on storage from which any busy device may be the one that they wait for.
-const MIN_ON_UNKNOWN_DEVICE: f64 = 0.5;
 
 /// System time of a busy thread, as a share of the time, from which its calls may be those that fail.
 const MIN_FAILING_CALLS_SHARE: f64 = 0.1;
@@ -315,19 +316,6 @@ fn is_short_of_memory(context: &RuleContext, subject: &Subject) -> bool {
     all > 0 && reaches_threshold(for_pages as f64 / all as f64, MIN_PAGE_WAIT_SHARE)
 }
 
-/// Whether a blocked group waits for the device, or for one above it.
-fn waits_for_device(context: &RuleContext, blocked: &IdleBlocked, device: DiskId) -> bool {
-    let devices = blocked.groups.iter().filter_map(|group| Some(group.holder_device?.0));
-    devices.into_iter().any(|of_group| leads_to_device(context.interval, of_group, device))
-}
-
-/// Whether a group has threads on storage whose device is not known: several devices have requests in flight.
-fn has_group_of_unknown_device(blocked: &IdleBlocked) -> bool {
-    let is_unknown = |group: &BlockedGroup| group.holder_device.is_none() && !group.waits_for_no_block_device();
-    let on_storage = |group: &BlockedGroup| group.storage + group.aio + group.memory + group.hidden;
-    blocked.groups.iter().any(|group| is_unknown(group) && reaches_threshold(on_storage(group), MIN_ON_UNKNOWN_DEVICE))
-}
-
 /// Whether both are one device, or the requests of the first become requests of the second. A finding is not above itself.
 fn is_above(context: &RuleContext, finding: &Subject, cause: &Subject) -> bool {
     let (Some(above), Some(below)) = (disk(finding), disk(cause)) else { return false };
@@ -368,49 +356,4 @@ fn number(finding: &Finding, name: &str) -> Option<f64> {
 fn has_evidence(finding: &Finding, name: &str, words: &[u8]) -> bool {
     let value = finding.evidence.iter().find(|evidence| evidence.name == name).map(|evidence| &evidence.value);
     matches!(value, Some(Value::Text(text)) if text.as_bytes() == words)
-}
-
-/// Whether more threads are in D for locks of the kernel than for storage or memory.
-fn is_mostly_in_kernel_locks(blocked: &IdleBlocked) -> bool {
-    let in_d: f64 = blocked.groups.iter().map(|group| group.storage + group.memory + group.hidden).sum();
-    blocked.kernel_locks.as_ref().is_some_and(|locks| locks.threads > in_d)
-}
-
-/// Whether threads of a group wait for a lock, and its holder, or one further in the chain, for an answer of that address and port. A
-/// server on this host is in the chain, too, behind its address.
-fn is_in_chain(blocked: &IdleBlocked, server: &Subject) -> bool {
-    let Subject::RemoteHost(address) = server else { return false };
-    let holders = blocked.groups.iter().filter_map(|group| group.lock_holder.as_ref());
-    let mut activities =
-        holders.flat_map(|holder| std::iter::once(holder.activity).chain(holder.chain.iter().map(|next| next.activity)));
-    activities
-        .any(|one| matches!(one, HolderActivity::RemoteHost(remote) if remote.to_string().as_bytes() == address.as_bytes()))
-}
-
-/// Whether the group waits for a file system in user space whose server is the process of the busy thread: by the type of the mount,
-/// `fuse.NAME`, for which libfuse takes the name of the program, if no other process has that name.
-fn waits_for_busy_fuse_server(context: &RuleContext, group: &BlockedGroup, busy: &Subject) -> bool {
-    let name = group
-        .holder
-        .as_ref()
-        .filter(|holder| waits_for_fuse(holder))
-        .and_then(|holder| holder.wait.file_system.as_ref()?.as_bytes().strip_prefix(b"fuse."));
-    let (Some(name), Ok(tasks)) = (name, &context.interval.newer.tasks) else { return false };
-    let is_named = |process: &&Arc<Process>| {
-        let executable =
-            process.facts.executable.as_ref().ok().and_then(|path| path.as_bytes().rsplit(|&byte| byte == b'/').next());
-        !process.kernel_thread && (executable == Some(name) || process.comm.as_bytes() == name)
-    };
-    let mut servers = tasks.processes.iter().filter(is_named);
-    let (Some(server), None) = (servers.next(), servers.next()) else { return false };
-    match busy {
-        Subject::Task { id, .. } => id.pid == server.pid,
-        Subject::Group { id, .. } => *id == server.group(),
-        _ => false,
-    }
-}
-
-fn is_most_blocked_group(blocked: Option<&IdleBlocked>, subject: &Subject) -> bool {
-    let most = blocked.and_then(|blocked| blocked.groups.first());
-    most.is_some_and(|most| matches!(subject, Subject::Group { id, .. } if *id == most.group))
 }

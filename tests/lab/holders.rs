@@ -1,17 +1,14 @@
-//! Threads behind pthread mutexes that name their holder (loads/mutexes.c), which does something else than storage; and pools that look
-//! the same.
+//! Threads behind pthread mutexes that name their holder (loads/mutexes.c), which does something else than storage.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
-use stalltop::sample::Sample;
 use stalltop::sample::waits::OwnerField;
 
 use crate::attempt::{Attempt, agree};
@@ -28,7 +25,7 @@ pub fn mutexes() -> PathBuf {
 }
 
 /// 12 threads in this mode. `verify` also gets the threads that held a lock, by what the load wrote itself.
-fn check(mode: &str, words: &[&str], mut verify: impl FnMut(&mut CheckResult, &[String])) {
+pub fn check(mode: &str, words: &[&str], mut verify: impl FnMut(&mut CheckResult, &[String])) {
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
     check_load(mode, words, |said, written| verify(said, &lines_after(written, "holder ")));
 }
@@ -38,7 +35,7 @@ fn check_load(mode: &str, words: &[&str], verify: impl FnMut(&mut CheckResult, &
     check_started_by(|program| Command::new(program), mode, words, verify);
 }
 
-fn check_started_by(
+pub fn check_started_by(
     start: impl Fn(&Path) -> Command,
     mode: &str,
     words: &[&str],
@@ -299,14 +296,6 @@ fn a_holder_that_asks_a_process_of_its_container() {
 }
 
 #[test]
-fn threads_that_wait_for_requests_on_unix_sockets() {
-    if !crate::long() {
-        return;
-    }
-    nothing_is_wrong("requests");
-}
-
-#[test]
 fn a_holder_of_a_robust_mutex() {
     if !crate::long() {
         return;
@@ -368,172 +357,8 @@ fn a_holder_that_waits_for_the_lock_of_one_that_sleeps() {
     });
 }
 
-fn deadlock(mode: &str, threads: f64, says: &[&str]) {
-    check(mode, &[], |said, holders| {
-        let found = said.must("deadlock", "mutexes", "critical");
-        said.value(&found, threads, threads);
-        said.evidence(&found, "other_waiting_threads", 12.0, 12.0);
-        said.says(&found, says);
-        said.says(&found, &["; 12 more threads wait for these mutexes"]);
-        let named: Vec<String> = holders.iter().map(|tid| format!("knot/{tid}")).collect();
-        let blocked = said.must("idle-but-blocked", "host", "critical");
-        said.says(&blocked, &[" behind knot/", ", which is in a deadlock"]);
-        said.says(&found, &named.iter().map(String::as_str).collect::<Vec<_>>());
-    });
-}
-
-#[test]
-fn two_threads_in_a_deadlock() {
-    if !long() {
-        return;
-    }
-    deadlock("deadlock", 2.0, &[" waits for a mutex that knot/", ": neither proceeds"]);
-}
-
-#[test]
-fn three_threads_in_a_deadlock() {
-    deadlock("circle", 3.0, &["3 threads wait for each other's mutexes in a cycle, and none proceeds: knot/"]);
-}
-
-#[test]
-fn a_thread_that_locks_its_own_mutex() {
-    if !crate::long() {
-        return;
-    }
-    deadlock("self", 1.0, &["waits for a mutex that it holds itself, and never proceeds"]);
-}
-
-#[test]
-fn threads_behind_a_mutex_whose_holder_has_ended() {
-    check("ended", &[], |said, holders| {
-        let found = said.must("deadlock", "mutexes", "critical");
-        said.value(&found, 12.0, 12.0);
-        let ended = holders.first().map_or_else(String::new, |tid| format!("thread {tid} held when it ended: none proceeds"));
-        said.says(&found, &["12 threads wait for a mutex that ", ended.as_str()]);
-        let blocked = said.must("idle-but-blocked", "host", "critical");
-        said.says(&blocked, &["which has ended"]);
-    });
-}
-
-/// The load has a pid namespace of its own: the mutex names the thread by its number there, and so does the finding.
-#[test]
-fn threads_in_a_container_behind_a_mutex_whose_holder_has_ended() {
-    let Some(_lab) = Lab::open(&["gcc", "unshare"]) else { return };
-    let in_container = |program: &Path| {
-        let mut command = Command::new("unshare");
-        command.args(["--pid", "--fork", "--kill-child"]).arg(program);
-        command
-    };
-    check_started_by(in_container, "ended", &[], |said, _| {
-        let found = said.must("deadlock", "mutexes", "critical");
-        said.value(&found, 12.0, 12.0);
-        said.says(&found, &["12 threads wait for a mutex that thread ", " held when it ended: none proceeds"]);
-    });
-}
-
 /// A mutex in a timed wait looks like a condition variable, but for the words beside its futex.
 #[test]
 fn holders_of_a_mutex_for_which_threads_wait_with_a_timeout() {
     held("timed", &[], "critical", "in turn), which sleeps for a fixed time (clock_nanosleep)");
-}
-
-#[test]
-fn a_cycle_in_which_one_thread_waits_with_a_timeout() {
-    check("timed-cycle", &[], |said, holders| {
-        said.must_not("deadlock");
-        let is_whole = |sample: &Arc<Sample>| {
-            let owners = || sample.waits.lock_owners.iter().filter(|row| row.owner.syscall.is_some());
-            owners().any(|row| row.owner.has_timeout) && owners().any(|row| row.timed_waiters == row.waiters)
-        };
-        let is_seen = samples(said.recording()).iter().any(is_whole);
-        said.expect(is_seen, || "no sample has both holders".to_owned());
-        let found = said.must("idle-but-blocked", "host", "critical");
-        said.says(
-            &found,
-            &[" behind knot/", "which is in a cycle of threads that wait for each other's locks, one of them with a timeout"],
-        );
-        names_a_holder(said, &found, "knot/", holders);
-    });
-}
-
-#[test]
-fn two_threads_in_a_deadlock_beside_twenty_busy_mutexes() {
-    let Some(_lab) = Lab::open(&["gcc"]) else { return };
-    let state = tempfile::tempdir().expect("a folder");
-    let mut command = Command::new(mutexes());
-    command.args(["crowd", "20", "60"]);
-    let _load = Load::start(command);
-    Attempt { seconds: 8, ..Attempt::new("mutexes-crowd", state.path()) }.check(|_, said| {
-        let found = said.must("deadlock", "mutexes", "critical");
-        said.value(&found, 2.0, 2.0);
-        said.says(&found, &[" waits for a mutex that knot/", ": neither proceeds"]);
-    });
-}
-
-#[test]
-fn a_pool_on_a_condition_variable_with_a_timeout() {
-    nothing_is_wrong("timed-condition");
-}
-
-#[test]
-fn a_pool_on_a_semaphore_with_a_timeout() {
-    nothing_is_wrong("timed-semaphore");
-}
-
-/// As in a container, where small numbers are threads.
-#[test]
-fn pools_of_musl_that_wait_with_a_timeout() {
-    let Some(_lab) = Lab::open(&["musl-gcc", "unshare"]) else { return };
-    for mode in ["timed-condition", "timed-semaphore"] {
-        musl_names_no_holder(mode);
-    }
-}
-
-/// A plain mutex of musl has the number 16 in its word, which in a container is a thread of the process.
-#[test]
-fn a_plain_mutex_of_musl_in_a_container_names_no_holder() {
-    let Some(_lab) = Lab::open(&["musl-gcc", "unshare"]) else { return };
-    musl_names_no_holder("long-sleep");
-}
-
-fn musl_names_no_holder(mode: &str) {
-    let state = tempfile::tempdir().expect("a folder");
-    let mut command = Command::new("unshare");
-    command.args(["--pid", "--fork", "--kill-child"]).arg(compiled("mutexes.c", &["musl-gcc", "-O2", "-static", "-pthread"]));
-    command.args([mode, "20", "60"]);
-    let _load = Load::start(command);
-    Attempt { seconds: 5, ..Attempt::new(&format!("mutexes-musl-{mode}"), state.path()) }.check(|_, said| {
-        said.must_not("deadlock");
-        said.must_not("mutex-queue");
-        said.must_not("idle-but-blocked");
-    });
-}
-
-fn nothing_is_wrong(mode: &str) {
-    check(mode, &[], |said, _| {
-        said.must_not("idle-but-blocked");
-        said.must_not("mutex-queue");
-        said.must_not("deadlock");
-    });
-}
-
-#[test]
-fn a_leader_that_waits_for_work_under_the_lock_of_its_followers() {
-    nothing_is_wrong("followers");
-}
-
-#[test]
-fn a_pool_on_a_condition_variable() {
-    if !crate::long() {
-        return;
-    }
-    nothing_is_wrong("condition");
-}
-
-#[test]
-fn a_mutex_that_is_handed_over_quickly() {
-    if !crate::long() {
-        return;
-    }
-    nothing_is_wrong("quick");
 }

@@ -30,6 +30,7 @@ mod combined;
 mod cpu;
 mod crowded;
 mod dead_hosts;
+mod deadlocks;
 mod delayed_holders;
 mod delays;
 mod disk;
@@ -69,6 +70,7 @@ mod starved;
 mod stress;
 mod tables;
 mod traces;
+mod unnamed_holders;
 mod wakers;
 mod watch;
 

@@ -3,10 +3,14 @@
 //!
 //! process_vm_readv needs the same permission as /proc/PID/syscall, which led to the futex address.
 
+mod futex_lock;
+
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
+use self::futex_lock::LockPlace;
+pub use self::futex_lock::{FutexCall, FutexLock};
 use super::futex_words::{LockLayout, NamedOwner, read_owner};
 use super::holder_wait::{HolderFiles, is_same_wait};
 use super::namespace_tids::NamespaceTids;
@@ -16,7 +20,7 @@ use crate::kernel::task::files::TaskFiles;
 use crate::kernel::task::{parse_stat, parse_tgid};
 use crate::sample::task::TaskState;
 use crate::sample::waits::syscall::is_shared_operation;
-use crate::sample::waits::{BlockedWait, FutexWait, LockOwner, MAX_LOCK_OWNERS, OwnerField};
+use crate::sample::waits::{BlockedWait, LockOwner, MAX_LOCK_OWNERS};
 use crate::sample::{Absent, Name};
 use crate::units::SmallSort;
 
@@ -36,15 +40,6 @@ pub struct LockOwners {
     holder_files: HolderFiles,
 }
 
-/// Where threads wait for a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum LockPlace {
-    /// At an address of a process with this pid
-    Private { pid: u32, address: u64 },
-    /// At the same address of the processes of a group, which share its memory
-    Shared { group: u16, address: u64 },
-}
-
 /// Sub-samples in which threads waited for a lock, and those of them in which its owner was read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Readings {
@@ -58,22 +53,6 @@ impl Readings {
         let all = u64::from(waiters) * u64::from(self.sub_samples) / u64::from(self.read.max(1));
         u32::try_from(all).unwrap_or(u32::MAX)
     }
-}
-
-/// A futex lock for which threads wait.
-#[derive(Clone, Copy, Debug)]
-pub struct FutexLock {
-    pub group: u16,
-    /// Of the thread seen last; of a shared lock its memory is read
-    pub pid: u32,
-    pub address: u64,
-    pub is_shared: bool,
-    pub field: OwnerField,
-    pub waiters: u32,
-    /// Part of `waiters`: with a timeout
-    pub timed_waiters: u32,
-    /// `LockOwner::awaited_monitor`
-    pub awaited_monitor: Option<u64>,
 }
 
 /// A lock and how its owner is read.
@@ -90,15 +69,6 @@ struct ContendedLock {
 struct LastOwner {
     owner: BlockedWait,
     clock_ns: Option<u64>,
-}
-
-/// The futex call of a thread.
-#[derive(Clone, Copy, Debug)]
-pub struct FutexCall {
-    pub wait: FutexWait,
-    /// The lock is in memory that processes share.
-    pub is_shared: bool,
-    pub has_timeout: bool,
 }
 
 impl LockOwners {
@@ -263,15 +233,6 @@ impl LockOwners {
     }
 }
 
-impl LockPlace {
-    fn new(group: u16, pid: u32, address: u64, is_shared: bool) -> LockPlace {
-        match is_shared {
-            true => LockPlace::Shared { group, address },
-            false => LockPlace::Private { pid, address },
-        }
-    }
-}
-
 /// The place of the lock for which the owner of a lock waits, if its system call has the arguments of a futex call on one.
 fn next_place(owner: &BlockedWait, lock: FutexLock) -> Option<LockPlace> {
     let [address, operation, _] = owner.syscall?.arguments;
@@ -303,6 +264,7 @@ mod tests {
     use super::super::reading_turns::MAX_LOCKS;
     use super::*;
     use crate::kernel::root::Root;
+    use crate::sample::waits::FutexWait;
 
     /// Contended mutexes of glibc in the memory of this process.
     #[repr(align(8))]
