@@ -91,11 +91,11 @@ impl ActiveProcess {
 
     /// The hot threads that likely ran; then those that have waited longest, to which most locks are handed over, until the threads account
     /// for the CPU time of the process: no other thread ran. Where threads run in turn, the one that ran last and the one that has waited
-    /// longest are read alternately: with 64 threads behind one mutex four schedstat files in place of fourteen.
+    /// longest are read alternately (gain: docs/cost.md, "Stuck threads").
     fn sub_sample_until_accounted(&mut self, clock_ns: Option<u64>, context: &mut ScanContext, options: ReadOptions) {
         let in_turn = std::mem::take(&mut self.runs_in_turn);
         self.sub_sample_hot(context, options, |thread, now_ns| match in_turn {
-            true => thread.may_have_changed(),
+            true => thread.must_be_read(),
             false => thread.likely_ran(now_ns),
         });
         if self.cpu_time_check.accounts_for(clock_ns) {

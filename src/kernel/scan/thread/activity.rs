@@ -99,17 +99,22 @@ impl KnownThread {
     /// other thread ran.
     pub fn likely_ran(&self, now_ns: u64) -> bool {
         let ran_recently = self.last_timeslice_ns.is_some_and(|at| now_ns.saturating_sub(at) <= VERY_RECENT_NS);
-        ran_recently || self.sample_is_stale || self.may_have_changed()
+        ran_recently || self.sample_is_stale || self.must_be_read()
     }
 
-    /// Whether it may be in another state or wait though it did not run.
-    pub fn may_have_changed(&self) -> bool {
-        matches!(self.state, TaskState::Running | TaskState::Dead) || self.is_uninterruptible() || self.wait_class.is_none()
+    /// Whether a sub-sample reads it whatever the others account for: its state may change without it running, or its wait is unknown.
+    pub fn must_be_read(&self) -> bool {
+        self.has_transient_state() || self.wait_class.is_none()
+    }
+
+    /// Runnable, in D, or found gone
+    fn has_transient_state(&self) -> bool {
+        matches!(self.state, TaskState::Running | TaskState::Dead) || self.is_uninterruptible()
     }
 
     /// Whether its state may change while the process's CPU clock does not advance: it is runnable or in D, or the last sample is older than
     /// the last reading. A thread found gone by a sub-sample stays in the list, since another may have started in its place.
     pub fn may_change_without_running(&self) -> bool {
-        self.sample_is_stale || matches!(self.state, TaskState::Running | TaskState::Dead) || self.is_uninterruptible()
+        self.sample_is_stale || self.has_transient_state()
     }
 }

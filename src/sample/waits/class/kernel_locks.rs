@@ -1,4 +1,4 @@
-//! Kernel functions in which a thread in D waits for a lock, and the lock: names as in Linux 6.18, and older names beside them.
+//! Locks inside the kernel for which threads in D wait, by the function in wchan (`functions`).
 //!
 //! The kernel omits its locking functions from wchan, which then has their caller. Where they wait for I/O, wchan has another
 //! function, which they call.
