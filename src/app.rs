@@ -12,6 +12,7 @@ pub mod evaluation;
 pub mod event_loop;
 pub mod finding_command;
 pub mod fleet;
+mod frame_schedule;
 pub mod full_screen;
 pub mod live_pipeline;
 pub mod mark_socket;

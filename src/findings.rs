@@ -62,6 +62,7 @@ pub use rule_config::{BaselineOverride, IgnoredDevices, RuleConfig};
 pub use rules::RULES;
 pub use threshold::{Threshold, ThresholdSetting, ThresholdUnit};
 pub use thresholds::{THRESHOLDS, Thresholds};
+pub use wait_chain::holder::current_wait_seconds;
 pub use wait_chain::holder::{describe_process_group, syscall_name};
 pub use wait_chain::link::{CHAIN_CONFIDENCE, ChainConfidence, ChainLink, WaitChain};
 pub use wait_chain::named_holder::{describe_named_holder, known_by as lock_known_by, lock_noun, lock_words, thread_name};

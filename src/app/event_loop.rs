@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::app::console::{self, Console, Left};
 use crate::app::demo_playlist::Playlist;
+use crate::app::frame_schedule::FrameSchedule;
 use crate::app::process_signal;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, SignalEvent};
@@ -27,12 +28,6 @@ use crate::view::hit_area::{self, HitArea};
 
 /// The shortest time between two frames.
 const MIN_FRAME_INTERVAL: Duration = Duration::from_millis(60);
-
-/// The same for the answer to a key.
-const MIN_ANSWER_INTERVAL: Duration = Duration::from_millis(8);
-
-/// The time between two writes to a terminal that did not accept all of a frame.
-const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Shows the timeline until the user quits or a signal arrives, then the rest of the playlist.
 pub fn run_screens(state: State, timeline: Timeline, playlist: Option<Playlist>) -> Result<Exit, Failure> {
@@ -67,14 +62,8 @@ pub struct EventLoop {
     console: Console,
     /// In the demo
     playlist: Option<Playlist>,
-    /// Something has changed since the last frame
-    is_due: bool,
-    last_drawn: Option<Instant>,
-    /// The next frame answers a key or the mouse
-    answers_input: bool,
+    schedule: FrameSchedule,
     line_speed: LineSpeed,
-    /// The terminal was initialized again, and no frame has been drawn since
-    reinitialized: bool,
     /// What a click on the last frame does
     hit_areas: Vec<HitArea>,
     /// The graph or timeline on which the button was pressed
@@ -114,11 +103,8 @@ impl EventLoop {
             timeline,
             console,
             playlist,
-            is_due: true,
-            last_drawn: None,
-            answers_input: false,
+            schedule: FrameSchedule::new(),
             line_speed: LineSpeed::default(),
-            reinitialized: false,
             hit_areas: Vec::new(),
             dragged: None,
             next_input: None,
@@ -185,12 +171,14 @@ impl EventLoop {
         let shown = std::mem::replace(&mut self.state, state);
         self.state.keep_appearance_of(&shown);
         let ended = std::mem::replace(&mut self.timeline, timeline);
-        self.is_due = true;
+        self.schedule.request_frame();
         ended.close().map_or(Ok(true), Err)
     }
 
     fn dispatch(&mut self, event: LoopEvent) -> io::Result<LoopControl> {
-        self.answers_input |= matches!(event, LoopEvent::Input(_));
+        if matches!(event, LoopEvent::Input(_)) {
+            self.schedule.answer_input();
+        }
         let ends = matches!(
             event,
             LoopEvent::Signal(SignalEvent::Terminate) | LoopEvent::Input(Input::Hangup | Input::Key(Key::Control('c')))
@@ -202,7 +190,7 @@ impl EventLoop {
             LoopEvent::Signal(SignalEvent::Terminate) | LoopEvent::Input(Input::Hangup) => return Ok(LoopControl::Quit),
             LoopEvent::Signal(SignalEvent::Suspend) => self.suspend()?,
             // `suspend` has initialized the terminal already.
-            LoopEvent::Signal(SignalEvent::Continue) if self.reinitialized => {}
+            LoopEvent::Signal(SignalEvent::Continue) if self.schedule.was_reinitialized() => {}
             LoopEvent::Signal(SignalEvent::Continue) => self.resume()?,
             LoopEvent::Signal(SignalEvent::Resize) => {
                 self.console.terminal.resize()?;
@@ -261,7 +249,7 @@ impl EventLoop {
         if effect == Effect::Nothing {
             return Ok(LoopControl::Continue);
         }
-        self.is_due = true;
+        self.schedule.request_frame();
         match effect {
             Effect::Nothing | Effect::Redraw => {}
             Effect::Quit => return Ok(LoopControl::Quit),
@@ -317,21 +305,19 @@ impl EventLoop {
         if self.console.terminal.has_pending() {
             self.console.terminal.write_pending()?;
             self.measure_speed();
-            if self.console.terminal.has_pending() || !self.is_due {
-                self.last_drawn = Some(Instant::now());
+            if self.console.terminal.has_pending() || !self.schedule.is_due() {
+                self.schedule.bytes_written();
                 return Ok(());
             }
         }
         let (state, hit_areas) = (&self.state, &mut self.hit_areas);
         if self.console.terminal.draw(|frame| *hit_areas = view::render(state, frame))? {
             crate::app::program::panics::panic_if_requested("screen");
-            self.is_due = false;
-            self.answers_input = false;
-            self.reinitialized = false;
+            self.schedule.frame_drawn();
             self.line_speed.frame_begins(self.console.terminal.accepted(), Instant::now());
             self.measure_speed();
         }
-        self.last_drawn = Some(Instant::now());
+        self.schedule.bytes_written();
         Ok(())
     }
 
@@ -341,20 +327,17 @@ impl EventLoop {
             self.line_speed.is_slow(self.console.terminal.accepted(), self.console.terminal.has_pending(), Instant::now());
         if is_slow && !self.state.setup.terminal.is_slow {
             update(&mut self.state, Event::TerminalIsSlow);
-            self.is_due = true;
+            self.schedule.request_frame();
         }
     }
 
     /// When to draw a frame or write pending bytes; `None` if neither is needed.
     fn next_draw(&self) -> Option<Instant> {
-        let interval = match (self.console.terminal.has_pending(), self.answers_input, self.state.setup.terminal.is_slow) {
-            (true, ..) => WRITE_RETRY_INTERVAL,
-            (false, true, _) => MIN_ANSWER_INTERVAL,
-            (false, false, true) => self.line_speed.slow_frame_interval(),
-            (false, false, false) => MIN_FRAME_INTERVAL,
+        let frame_interval = match self.state.setup.terminal.is_slow {
+            true => self.line_speed.slow_frame_interval(),
+            false => MIN_FRAME_INTERVAL,
         };
-        let is_needed = self.is_due || self.console.terminal.has_pending();
-        is_needed.then(|| self.last_drawn.map_or_else(Instant::now, |drawn| drawn + interval))
+        self.schedule.next_draw(self.console.terminal.has_pending(), frame_interval)
     }
 
     fn suspend(&mut self) -> io::Result<()> {
@@ -365,11 +348,11 @@ impl EventLoop {
 
     fn resume(&mut self) -> io::Result<()> {
         self.console.terminal.reinit()?;
-        self.reinitialized = true;
+        self.schedule.terminal_reinitialized();
         let (width, height) = terminal::size();
         self.apply(Event::Resize { width, height })?;
         self.apply(Event::Redraw)?;
-        self.is_due = true;
+        self.schedule.request_frame();
         Ok(())
     }
 

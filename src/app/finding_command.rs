@@ -25,7 +25,7 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::{stdio, threads};
 use crate::findings::Finding;
 use crate::report::finding_log::{self, FindingChange, LogEntry};
-use crate::report::formatting::{printable, subject_label};
+use crate::report::formatting::{pluralize, printable, subject_label};
 use crate::sample::{Host, Instant as SampleInstant};
 
 /// A command that takes longer is killed.
@@ -129,12 +129,15 @@ impl CommandRunner {
     fn run(&self, notices: &Receiver<FindingNotice>) {
         while let Ok(notice) = notices.recv() {
             if self.stop.load(Ordering::SeqCst) {
+                let left = pluralize(1 + notices.try_iter().count() as u64, "finding");
+                stdio::print_stderr(&format!("--on-finding is not run for {left}: this program ends"));
                 return;
             }
             if let Err(error) = run_once(&self.words, &notice, COMMAND_TIMEOUT, &self.stop) {
                 let name = self.words.first().map(|name| name.to_string_lossy()).unwrap_or_default();
                 let kind = notice.finding.kind.as_str();
-                stdio::print_stderr(&format!("--on-finding was not told of {kind}: '{name}': {error}: monitoring goes on"));
+                let consequence = if matches!(error, CommandError::Stopped) { "" } else { ": monitoring goes on" };
+                stdio::print_stderr(&format!("--on-finding was not told of {kind}: '{name}': {error}{consequence}"));
             }
         }
     }
@@ -148,7 +151,8 @@ fn run_once(words: &[OsString], notice: &FindingNotice, timeout: Duration, stop:
     command.args(arguments).envs(environment(notice)).stdin(input(&json(notice))?).stdout(Stdio::null());
     let mut child = ChildProcess::start(&mut command)?;
     if !child.wait_until(deadline)? {
-        return Err(CommandError::TimedOut(timeout));
+        let is_stopped = stop.load(Ordering::SeqCst);
+        return Err(if is_stopped { CommandError::Stopped } else { CommandError::TimedOut(timeout) });
     }
     let status = child.end()?;
     if status.success() { Ok(()) } else { Err(CommandError::Unsuccessful(status)) }
@@ -192,6 +196,8 @@ fn environment(notice: &FindingNotice) -> Vec<(&'static str, String)> {
 enum CommandError {
     Os(io::Error),
     TimedOut(Duration),
+    /// This program ends
+    Stopped,
     Unsuccessful(ExitStatus),
 }
 
@@ -206,6 +212,7 @@ impl fmt::Display for CommandError {
         match self {
             CommandError::Os(error) => write!(f, "{error}"),
             CommandError::TimedOut(limit) => write!(f, "it took longer than {} s and was killed", limit.as_secs()),
+            CommandError::Stopped => f.write_str("it was killed: this program ends"),
             // `exit status: 3`, `signal: 9 (SIGKILL)`
             CommandError::Unsuccessful(status) => write!(f, "{status}"),
         }

@@ -114,7 +114,7 @@ mod tests {
     fn thread(pid: u32, tid: u32, class: WaitClass) -> ThreadWaits {
         let mut class_counts = [0; WaitClass::COUNT];
         class_counts[class as usize] = 10;
-        ThreadWaits { task: task(pid, tid), group: 0, class_counts }
+        ThreadWaits { task: task(pid, tid), group: 0, class_counts, blocked_other: 0 }
     }
 
     /// The waiters of a group whose thread 10 waits for an end that these processes hold.

@@ -73,7 +73,7 @@ mod tests {
         let thread = |waiter: &SocketWaiter| {
             let mut class_counts = [0; WaitClass::COUNT];
             class_counts[WaitClass::Net as usize] = 8;
-            ThreadWaits { task: waiter.task, group: 0, class_counts }
+            ThreadWaits { task: waiter.task, group: 0, class_counts, blocked_other: 0 }
         };
         let counts = WaitCounts { threads: socket_waiters.iter().map(thread).collect(), ..WaitCounts::default() };
         remote_queues(&Waits { socket_waiters, sub_samples: vec![SubSample::default(); 10], ..Waits::default() }, &counts)
@@ -95,7 +95,7 @@ mod tests {
         let queue = queues(vec![holder]).first().map(|queue| queue.group);
         assert_eq!(queue, Some(0), "the row of a lock's owner has the group of those that wait for the lock");
         let polls = WaitCounts {
-            threads: vec![ThreadWaits { task: holder.task, group: 0, class_counts: [0; WaitClass::COUNT] }],
+            threads: vec![ThreadWaits { task: holder.task, group: 0, class_counts: [0; WaitClass::COUNT], blocked_other: 0 }],
             ..WaitCounts::default()
         };
         let waits = Waits { socket_waiters: vec![holder], ..Waits::default() };

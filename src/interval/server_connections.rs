@@ -173,7 +173,7 @@ mod tests {
             for (class, times) in *seen {
                 class_counts[*class as usize] = *times;
             }
-            ThreadWaits { task: TaskId { pid: 7, tid, start_ticks: 1 }, group: 0, class_counts }
+            ThreadWaits { task: TaskId { pid: 7, tid, start_ticks: 1 }, group: 0, class_counts, blocked_other: 0 }
         };
         let threads = (7..).zip(threads).map(thread).collect();
         let counts = WaitCounts { sub_samples: vec![Vec::new(); 10], threads, ..WaitCounts::default() };
@@ -214,7 +214,7 @@ mod tests {
             let thread = |(tid, &seen): (u32, &u16)| {
                 let mut class_counts = [0; WaitClass::COUNT];
                 class_counts[WaitClass::Running as usize] = seen;
-                ThreadWaits { task: TaskId { pid: 7, tid, start_ticks: 1 }, group: 0, class_counts }
+                ThreadWaits { task: TaskId { pid: 7, tid, start_ticks: 1 }, group: 0, class_counts, blocked_other: 0 }
             };
             let threads = (7..).zip(runnable).map(thread).collect();
             let counts = WaitCounts { sub_samples: vec![Vec::new(); 10], threads, ..WaitCounts::default() };
@@ -239,7 +239,8 @@ mod tests {
         let waits = Waits { groups, server_sockets: vec![queue], unread_servers, ..Waits::default() };
         let mut class_counts = [0; WaitClass::COUNT];
         class_counts[WaitClass::Disk as usize] = 10;
-        let threads = vec![ThreadWaits { task: TaskId { pid: 7, tid: 7, start_ticks: 1 }, group: 1, class_counts }];
+        let threads =
+            vec![ThreadWaits { task: TaskId { pid: 7, tid: 7, start_ticks: 1 }, group: 1, class_counts, blocked_other: 0 }];
         let counts = WaitCounts { sub_samples: vec![Vec::new(); 10], threads, ..WaitCounts::default() };
         assert_eq!(waiting_connections(&waits, &counts), [Err(Absent::NoPermission), Ok(5)]);
     }

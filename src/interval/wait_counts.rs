@@ -89,6 +89,8 @@ pub struct ThreadWaits {
     pub group: u16,
     /// Sub-samples by class, indexed by `WaitClass as usize`
     pub class_counts: [u16; WaitClass::COUNT],
+    /// Sub-samples that saw it in D in a function of no class, or of which it is not known
+    pub blocked_other: u16,
 }
 
 impl ThreadWaits {
@@ -196,10 +198,15 @@ impl WaitCounts {
         for row in &waits.threads {
             let Some(wait) = class(row.group, row.wait) else { continue };
             if threads.last().is_none_or(|last| last.task != row.task) {
-                threads.push(ThreadWaits { task: row.task, group: row.group, class_counts: [0; WaitClass::COUNT] });
+                let class_counts = [0; WaitClass::COUNT];
+                threads.push(ThreadWaits { task: row.task, group: row.group, class_counts, blocked_other: 0 });
             }
-            if let Some(count) = threads.last_mut().and_then(|thread| thread.class_counts.get_mut(wait.class as usize)) {
+            let Some(thread) = threads.last_mut() else { continue };
+            if let Some(count) = thread.class_counts.get_mut(wait.class as usize) {
                 *count = count.saturating_add(row.seen_count);
+            }
+            if wait.state == TaskState::Blocked && matches!(wait.class, WaitClass::Other | WaitClass::Hidden) {
+                thread.blocked_other = thread.blocked_other.saturating_add(row.seen_count);
             }
         }
         WaitCounts { sub_samples, threads, classified, facts }

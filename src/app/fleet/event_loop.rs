@@ -12,6 +12,7 @@ use super::host_screens::HostScreens;
 use super::saving::SavedFleets;
 use super::source::FleetSource;
 use crate::app::console::{Console, Left};
+use crate::app::frame_schedule::FrameSchedule;
 use crate::app::program::allocator;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, SignalEvent};
@@ -24,12 +25,8 @@ use crate::view::hit_area::{self, HitArea};
 
 /// The shortest time between two frames. Samples of all hosts within it are one frame.
 const FRAME_INTERVAL: Duration = Duration::from_millis(250);
-/// The same for the answer to a key.
-const ANSWER_INTERVAL: Duration = Duration::from_millis(8);
 /// On a slow terminal.
 const SLOW_FRAME_INTERVAL: Duration = Duration::from_secs(2);
-/// The time between two writes to a terminal that did not accept all of a frame.
-const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// The longest time between two readings of the clock: silent hosts, and the time of day.
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// The first samples of each host are large.
@@ -44,9 +41,7 @@ pub struct FleetLoop<'a> {
     pub host_screens: HostScreens<'a>,
     pub saved: SavedFleets,
     hit_areas: Vec<HitArea>,
-    last_drawn: Option<Instant>,
-    is_due: bool,
-    answers_input: bool,
+    schedule: FrameSchedule,
     /// When free memory was returned last
     trimmed: Instant,
 }
@@ -84,9 +79,7 @@ impl<'a> FleetLoop<'a> {
             host_screens,
             saved: SavedFleets::default(),
             hit_areas: Vec::new(),
-            last_drawn: None,
-            is_due: true,
-            answers_input: false,
+            schedule: FrameSchedule::new(),
             trimmed: Instant::now(),
         }
     }
@@ -98,7 +91,7 @@ impl<'a> FleetLoop<'a> {
             let draw = self.next_draw(&console);
             let event = {
                 let Console { signals, keys, .. } = &mut console;
-                let (notify, saved, is_due) = (&self.notify, &mut self.saved, self.is_due);
+                let (notify, saved, is_due) = (&self.notify, &mut self.saved, self.schedule.is_due());
                 tokio::select! {
                     signal = signals.next() => LoopEvent::Signal(signal),
                     input = keys.recv() => LoopEvent::Input(input.unwrap_or(Input::Hangup)),
@@ -164,10 +157,14 @@ impl<'a> FleetLoop<'a> {
     }
 
     fn dispatch(&mut self, event: LoopEvent, console: &mut Console) -> io::Result<Next> {
-        self.answers_input |= matches!(event, LoopEvent::Input(_));
+        if matches!(event, LoopEvent::Input(_)) {
+            self.schedule.answer_input();
+        }
         let effect = match event {
             LoopEvent::Signal(SignalEvent::Terminate) | LoopEvent::Input(Input::Hangup) => return Ok(Next::Quit),
             LoopEvent::Signal(SignalEvent::Suspend) => return self.suspend(console),
+            // `suspend` has initialized the terminal already.
+            LoopEvent::Signal(SignalEvent::Continue) if self.schedule.was_reinitialized() => FleetEffect::Nothing,
             LoopEvent::Signal(SignalEvent::Continue) => return self.resume(console),
             LoopEvent::Signal(SignalEvent::Resize) => {
                 console.terminal.resize()?;
@@ -183,7 +180,7 @@ impl<'a> FleetLoop<'a> {
             LoopEvent::Input(Input::Drag { .. }) => FleetEffect::Nothing,
             LoopEvent::Saved(notice) => self.apply(FleetEvent::Notice(notice)),
             LoopEvent::Hosts | LoopEvent::Tick => {
-                self.is_due = true;
+                self.schedule.request_frame();
                 FleetEffect::Nothing
             }
             LoopEvent::Draw => {
@@ -208,7 +205,9 @@ impl<'a> FleetLoop<'a> {
 
     fn apply(&mut self, event: FleetEvent) -> FleetEffect {
         let effect = update(&mut self.state, event);
-        self.is_due |= effect != FleetEffect::Nothing;
+        if effect != FleetEffect::Nothing {
+            self.schedule.request_frame();
+        }
         effect
     }
 
@@ -216,8 +215,8 @@ impl<'a> FleetLoop<'a> {
     fn draw(&mut self, console: &mut Console) -> io::Result<()> {
         if console.terminal.has_pending() {
             console.terminal.write_pending()?;
-            if console.terminal.has_pending() || !self.is_due {
-                self.last_drawn = Some(Instant::now());
+            if console.terminal.has_pending() || !self.schedule.is_due() {
+                self.schedule.bytes_written();
                 return Ok(());
             }
         }
@@ -230,22 +229,16 @@ impl<'a> FleetLoop<'a> {
         }
         let (state, hit_areas) = (&self.state, &mut self.hit_areas);
         if console.terminal.draw(|frame| *hit_areas = view::render_fleet(state, frame))? {
-            (self.is_due, self.answers_input) = (false, false);
+            self.schedule.frame_drawn();
         }
-        self.last_drawn = Some(Instant::now());
+        self.schedule.bytes_written();
         Ok(())
     }
 
     /// When to draw a frame or write pending bytes.
     fn next_draw(&self, console: &Console) -> Option<Instant> {
-        let interval = match (console.terminal.has_pending(), self.answers_input, self.state.terminal.is_slow) {
-            (true, ..) => WRITE_RETRY_INTERVAL,
-            (false, true, _) => ANSWER_INTERVAL,
-            (false, false, true) => SLOW_FRAME_INTERVAL,
-            (false, false, false) => FRAME_INTERVAL,
-        };
-        let is_needed = self.is_due || console.terminal.has_pending();
-        is_needed.then(|| self.last_drawn.map_or_else(Instant::now, |drawn| drawn + interval))
+        let frame_interval = if self.state.terminal.is_slow { SLOW_FRAME_INTERVAL } else { FRAME_INTERVAL };
+        self.schedule.next_draw(console.terminal.has_pending(), frame_interval)
     }
 
     fn suspend(&mut self, console: &mut Console) -> io::Result<Next> {
@@ -256,6 +249,7 @@ impl<'a> FleetLoop<'a> {
 
     fn resume(&mut self, console: &mut Console) -> io::Result<Next> {
         console.terminal.reinit()?;
+        self.schedule.terminal_reinitialized();
         let (width, height) = terminal::size();
         self.apply(FleetEvent::Resize { width, height });
         Ok(Next::Continue)

@@ -56,7 +56,8 @@ impl TaskSpanBuilder<'_> {
         };
         let disk = times(WaitClass::Disk) + on_device;
         let lock = times(WaitClass::Lock) + if holding { times(WaitClass::Futex) } else { 0.0 };
-        let other = times(WaitClass::Memory) + times(WaitClass::Vfork) + times(WaitClass::CoreDump);
+        let unlisted = f64::from(seen.blocked_other);
+        let other = times(WaitClass::Memory) + times(WaitClass::Vfork) + times(WaitClass::CoreDump) + unlisted;
         let sleep = f64::from(seen.sub_sample_count()) - disk - lock - other - unknown - times(WaitClass::Running);
         let whole = disk + lock + other + sleep + unknown;
         (whole > 0.0).then(|| OffCpuShares {

@@ -149,6 +149,8 @@ const LOADER_NICE: libc::c_int = 0;
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest message; the rest is cut off.
 const MAX_MESSAGE_BYTES: usize = 2048;
+/// A loader that was killed is waited for at most this long.
+const MAX_REAP_TIME: Duration = Duration::from_millis(100);
 /// Of the reason of one refusal: all of them fit into the message
 const MAX_REASON_CHARS: usize = 120;
 
@@ -224,7 +226,11 @@ impl Drop for LoaderProcess {
     fn drop(&mut self) {
         // Its result was received, or is not needed any more.
         let _ = self.child.kill();
-        let _ = self.child.try_wait();
+        // Not longer: in D it would block the monitor.
+        let deadline = Instant::now() + MAX_REAP_TIME;
+        while !self.has_exited() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

@@ -98,11 +98,13 @@ impl OwnerPeerReader {
         };
         let begin = Instant::now();
         if self.group_pacer.is_due(begin) {
+            let timer = CpuTimer::start();
             for waiter in group_waiters(waits, files) {
                 if !owners.iter().any(|owner| owner.task == waiter.task) {
                     owners.push(waiter);
                 }
             }
+            self.group_pacer.schedule_next(begin, timer.elapsed(), INTERVAL_PER_COST);
         }
         let Some(tasks) = tasks.filter(|_| !owners.is_empty() || !servers.is_empty()) else { return };
         let last = u16::try_from(waits.sub_samples.len().saturating_sub(1)).unwrap_or(u16::MAX);
@@ -141,7 +143,6 @@ impl OwnerPeerReader {
                 break;
             }
         }
-        self.group_pacer.schedule_next(begin, begin.elapsed(), INTERVAL_PER_COST);
         waits.owner_peers.small_sort_by_key(|peer| peer.owner);
         waits.peer_waits.small_sort_by_key(|wait| wait.task);
     }

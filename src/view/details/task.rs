@@ -5,9 +5,10 @@ use super::entry::{Plot, graph_width, states_width};
 use super::page::Page;
 use super::stacks;
 use super::table::{PageTable, number, words};
-use crate::findings::{Evaluation, describe_named_holder, lock_known_by, lock_words};
+use crate::findings::{Evaluation, current_wait_seconds, describe_named_holder, lock_known_by, lock_words};
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
+use crate::interval::blocked_threads::find_blocked;
 use crate::interval::cgroup_names::{CgroupName, NameKind};
 use crate::interval::cpu_runs::cpu_shares;
 use crate::interval::delays::DelaySpan;
@@ -203,12 +204,9 @@ fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
     if !function.is_empty() {
         page.labelled("kernel function", function);
     }
-    let blocked = interval.blocked_threads.iter().find(|blocked| blocked.wait.task == id);
-    if let Some(blocked) = blocked {
-        // Only if it still waits in the same place: in a convoy a thread queues again and again.
-        if thread.wait.wchan.as_ref().ok().is_none_or(|now| blocked.wait.wchan.as_ref() == Some(now)) {
-            let since = interval.at().boottime_ns.saturating_sub(blocked.wait.blocked_since_ns) as f64 / 1e9;
-            page.labelled("waiting", safe!("for {}", time::duration(since)));
+    if let Some(blocked) = find_blocked(&interval.blocked_threads, id) {
+        if let Some(seconds) = current_wait_seconds(interval, blocked) {
+            page.labelled("waiting", safe!("for {}", time::duration(seconds)));
         }
         if let Some(file) = &blocked.wait.file {
             page.labelled("file", SafeText::from_name(file));

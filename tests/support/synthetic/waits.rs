@@ -7,8 +7,8 @@ use stalltop::sample::task::{RawSyscall, TaskState};
 use stalltop::sample::waits::{BlockedWait, GroupWait, ObservedWait, ThreadWait, WaitClass, WaitQueue};
 
 /// Waits beside the one of each class, whose number is `WaitClass as u32`.
-const OTHER_BLOCKED: u32 = 100;
-const HIDDEN_BLOCKED: u32 = 101;
+pub const OTHER_BLOCKED: u32 = 100;
+pub const HIDDEN_BLOCKED: u32 = 101;
 const FILE_LOCK: u32 = 102;
 /// The futex call of a contended mutex
 pub const MUTEX: u32 = 103;

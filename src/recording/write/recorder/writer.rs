@@ -232,14 +232,18 @@ impl RecordingWriter {
     }
 
     fn write_mark(&mut self, at: Timestamp, text: String) {
-        if self.pending_marks.len() < MAX_PENDING_MARKS {
-            self.pending_marks.push((at, text));
+        if self.pending_marks.len() >= MAX_PENDING_MARKS {
+            return;
         }
+        self.pending_marks.push((at, text));
+        let recording = matches!(self.state, WriterState::Recording);
         if !self.fits_limit(self.frame_writer.max_end_len()) {
             self.pending_marks.pop();
-            self.state = WriterState::LimitReached;
+            if recording {
+                self.state = WriterState::LimitReached;
+            }
+            return;
         }
-        let recording = matches!(self.state, WriterState::Recording);
         if recording && matches!(self.write_frames(at, RecordingWriter::append_pending_marks), WriteOutcome::Complete) {
             self.pending_marks.drain(..).for_each(|(at, text)| self.unsynced.add_mark(at, &text));
         }

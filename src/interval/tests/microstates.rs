@@ -1,0 +1,91 @@
+//! The shares of a thread's time by state.
+
+use super::*;
+use crate::interval::task::Microstates;
+use crate::sample::waits::ThreadWait;
+
+#[test]
+fn a_thread_seen_first_that_is_not_new_has_no_rates() {
+    let older = with_tasks(10.0, Vec::new());
+    let newer = with_tasks(11.0, vec![process(50, 1, 300_000_000)]);
+    let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
+    let states = tasks.threads[0].states;
+    assert!(close(states.unknown, 1.0) && close(states.non_sleep() + states.sleep, 0.0), "{states:?}");
+    assert!(close(tasks.active_processes[0].states.unknown, 1.0));
+}
+
+#[test]
+fn microstates_of_a_thread_add_up_to_one() {
+    let mut older = with_tasks(10.0, vec![process(50, 1, 0)]);
+    let mut newer = with_tasks(11.0, vec![process(50, 1, 300_000_000)]);
+    let group = GroupId::Process(ProcessId { pid: 50, start_ticks: 1 });
+    let seen = [(WaitClass::Disk, 4), (WaitClass::Lock, 2), (WaitClass::Poll, 2)];
+    newer.waits = Waits {
+        groups: vec![group],
+        observed: synthetic::waits::observed(),
+        threads: synthetic::waits::thread(TaskId { pid: 50, tid: 50, start_ticks: 1 }, 0, &seen),
+        ..Waits::default()
+    };
+    older.waits = Waits::default();
+    let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
+    let states = tasks.threads[0].states;
+    assert!(close(states.non_sleep() + states.sleep, 1.0), "{states:?}");
+    assert!(close(states.user + states.system, 0.3) && close(states.run_queue, 0.15));
+    assert!(close(states.disk, 0.55 / 2.0) && close(states.lock, 0.55 / 4.0) && close(states.sleep, 0.55 / 4.0));
+}
+
+/// The states of a thread that waits for completions: with this many requests in flight, of a process that read and wrote so many bytes.
+fn waiting_for_completions(in_flight: Option<u32>, bytes: Option<u64>) -> Microstates {
+    let with_io = |run_ns: u64, bytes: Option<u64>| {
+        let io = bytes.map(|bytes| TaskIo { read_bytes: Counter(bytes), ..TaskIo::default() });
+        vec![Arc::new(Process { io: io.ok_or(Absent::NoPermission), ..(*process(50, 1, run_ns)).clone() })]
+    };
+    let older = with_tasks(10.0, with_io(0, bytes.map(|_| 0)));
+    let mut newer = with_tasks(11.0, with_io(400_000_000, bytes));
+    newer.waits = Waits {
+        sub_samples: vec![SubSample { in_flight, ..SubSample::default() }],
+        groups: vec![GroupId::Process(ProcessId { pid: 50, start_ticks: 1 })],
+        observed: synthetic::waits::observed(),
+        threads: synthetic::waits::thread(TaskId { pid: 50, tid: 50, start_ticks: 1 }, 0, &[(WaitClass::Aio, 4)]),
+        ..Waits::default()
+    };
+    between(&older, &newer).tasks.expect("both samples have tasks").threads[0].states
+}
+
+#[test]
+fn a_wait_for_completions_without_the_requests_in_flight_is_unknown() {
+    let left = 0.4;
+    let states = |in_flight| waiting_for_completions(in_flight, None);
+    assert!(close(states(Some(1)).disk, left) && close(states(Some(0)).sleep, left), "{:?}", states(Some(0)));
+    assert!(close(states(None).unknown, left) && close(states(None).disk, 0.0), "{:?}", states(None));
+}
+
+#[test]
+fn a_process_that_moved_no_bytes_waits_for_no_request_of_others() {
+    let idle = waiting_for_completions(Some(1), Some(0));
+    assert!(close(idle.disk, 0.0) && close(idle.sleep, 0.4), "{idle:?}");
+    let unknown = waiting_for_completions(None, Some(0));
+    assert!(close(unknown.unknown, 0.0) && close(unknown.sleep, 0.4), "{unknown:?}");
+}
+
+/// The states of a thread that sub-samples saw twice on storage, and twice in the wait with this id.
+fn half_on_storage(id: u32) -> Microstates {
+    let task = TaskId { pid: 50, tid: 50, start_ticks: 1 };
+    let older = with_tasks(10.0, vec![process(50, 1, 0)]);
+    let mut newer = with_tasks(11.0, vec![process(50, 1, 400_000_000)]);
+    let mut threads = synthetic::waits::thread(task, 0, &[(WaitClass::Disk, 2)]);
+    threads.push(ThreadWait { task, wait: id, group: 0, seen_count: 2 });
+    let groups = vec![GroupId::Process(ProcessId { pid: 50, start_ticks: 1 })];
+    newer.waits = Waits { groups, observed: synthetic::waits::observed(), threads, ..Waits::default() };
+    between(&older, &newer).tasks.expect("both samples have tasks").threads[0].states
+}
+
+#[test]
+fn a_wait_in_d_of_no_class_is_no_sleep() {
+    for id in [synthetic::waits::OTHER_BLOCKED, synthetic::waits::HIDDEN_BLOCKED] {
+        let states = half_on_storage(id);
+        assert!(close(states.other_blocked, 0.2) && close(states.disk, 0.2) && close(states.sleep, 0.0), "{states:?}");
+    }
+    let asleep = half_on_storage(WaitClass::Poll as u32);
+    assert!(close(asleep.sleep, 0.2) && close(asleep.other_blocked, 0.0), "{asleep:?}");
+}
