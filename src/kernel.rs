@@ -183,7 +183,7 @@ impl Sampler {
         sub_sampler.omit_idle(&sources, first, period, most)
     }
 
-    /// Takes a sub-sample of the active threads; called about ten times a second. If the CPU budget does not allow it, counts it
+    /// Takes a sub-sample of the hot threads; called about ten times a second. If the CPU budget does not allow it, counts it
     /// as skipped and returns false.
     pub fn sub_sample(&mut self) -> bool {
         let (sub_sampler, mut sources) = self.sub_sampling();

@@ -1,6 +1,6 @@
 //! The state of the user interface: everything that a frame depends on, the current time included.
 //!
-//! `update` is the only function that changes it. This layer opens no file, reads no clock and does not draw: `app` sends
+//! After its set-up `update` alone changes it. This layer opens no file, reads no clock and does not draw: `app` sends
 //! events and carries out the returned effects, `view` draws from a shared reference. Live mode and replay use the same state.
 
 mod actions;

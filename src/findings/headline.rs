@@ -83,7 +83,7 @@ fn length(words: &str) -> usize {
     words.chars().count()
 }
 
-/// Bytes of the first part: `idle host` alone is no cause.
+/// Minimum length of the first part in bytes: a cut after `idle host` would lose the cause.
 const MIN_PART: usize = 16;
 
 /// As many parts of a clause as fit into the room, at least the first: a part ends before a comma or a parenthesis, but not within

@@ -35,7 +35,7 @@ use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence};
 use crate::sample::Name;
 use crate::sample::disk::find_disk;
 
-/// The chains of the most blocked groups, at most three; then groups that wait for remote hosts.
+/// At most three chains: of the most blocked groups, then of groups that wait for remote hosts, then for Unix sockets.
 pub fn wait_chains(interval: &Interval, statuses: &[LatencyStatus]) -> Vec<WaitChain> {
     let Some(blocked) = &interval.idle_blocked else { return Vec::new() };
     let least = blocked.groups.first().map_or(0.0, BlockedGroup::blocked_threads) * MIN_SECONDARY_SHARE;

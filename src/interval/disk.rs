@@ -10,8 +10,8 @@ use crate::units::{Millis, PerSecond, Ratio, delta};
 
 /// Share of the requests of an interval that may complete between the readings of diskstats and of the histograms.
 const MAX_BETWEEN_READINGS: f64 = 0.05;
-/// Of fewer, a single one that completes between them is a large share.
-const MIN_SAMPLED: u64 = 20;
+/// With fewer requests, one that completes between the two readings is a large share.
+const MIN_COMPARED_REQUESTS: u64 = 20;
 
 /// One device, present at both samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,8 +148,8 @@ impl DiskSpan {
         let completed = self.operations().find(|known| known.0 == operation).map_or(0, |(_, span)| span.completed);
         let measured = self.latency(operation).map_or(0, |known| known.total.requests());
         let missing = completed.saturating_sub(measured);
-        let is_sample = completed >= MIN_SAMPLED && missing as f64 > MAX_BETWEEN_READINGS * completed as f64;
-        if is_sample { missing } else { 0 }
+        let is_unmeasured = completed >= MIN_COMPARED_REQUESTS && missing as f64 > MAX_BETWEEN_READINGS * completed as f64;
+        if is_unmeasured { missing } else { 0 }
     }
 
     /// Completions of all kinds.

@@ -115,7 +115,7 @@ pub struct ThreadSpan {
     pub processor: CpuId,
     /// Whether it was last seen on another CPU at the older sample
     pub migrated: bool,
-    /// Whether it had a timeslice in the last `ACTIVE_SECONDS`
+    /// Whether it had a timeslice in the last `ACTIVE_NS`
     pub active: bool,
     /// SCHED_IDLE or nice 19: it is meant to run only when other threads do not
     pub background: bool,

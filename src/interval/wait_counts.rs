@@ -223,24 +223,24 @@ impl WaitCounts {
         self.groups_seen(groups, weights, |row| row.storage > 0)
     }
 
-    /// The same for groups of which `is_there` holds.
+    /// By index into `Waits::groups`: whether a row of the group satisfies `is_there` for at least `MIN_ON_STORAGE_SHARE` of the interval.
     pub fn groups_seen(
         &self,
         groups: usize,
         weights: impl Iterator<Item = f64>,
         is_there: impl Fn(&GroupWaits) -> bool,
     ) -> Vec<bool> {
-        let (mut on_storage, mut whole) = (vec![0.0; groups], 0.0);
+        let (mut seconds, mut whole) = (vec![0.0; groups], 0.0);
         for (rows, weight) in self.sub_samples.iter().zip(weights) {
             whole += weight;
             for row in rows.iter().filter(|row| is_there(row)) {
-                if let Some(time) = on_storage.get_mut(usize::from(row.group)) {
+                if let Some(time) = seconds.get_mut(usize::from(row.group)) {
                     *time += weight;
                 }
             }
         }
         let is_enough = |time: f64| time > 0.0 && reaches_threshold(time, whole * MIN_ON_STORAGE_SHARE);
-        on_storage.into_iter().map(is_enough).collect()
+        seconds.into_iter().map(is_enough).collect()
     }
 
     /// The threads of a process.

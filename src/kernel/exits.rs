@@ -148,7 +148,10 @@ impl ExitBuffer {
         }
         let of_known = process.is_some();
         if self.exits.len() >= MAX_BUFFERED_EXITS {
-            return self.unlisted.add(of_known, u32::from(last || of_known), exit_cpu_time(account));
+            return match of_known {
+                true => self.unlisted.add_threads(1),
+                false => self.unlisted.add_processes(u32::from(last), exit_cpu_time(account)),
+            };
         }
         let mut comm = [0; 16];
         for (to, from) in comm.iter_mut().zip(account.comm()) {
@@ -289,18 +292,23 @@ impl RowSums {
         let weight = |row: &ExitedTasks| (row.are_threads, std::cmp::Reverse((row.cpu.estimated_ns(), row.count)));
         rows.small_sort_by(|a, b| weight(a).cmp(&weight(b)).then_with(|| (a.owner, &a.name).cmp(&(b.owner, &b.name))));
         for row in rows.drain(rows.len().min(MAX_ROWS)..) {
-            others.add(row.are_threads, row.count, row.cpu);
+            match row.are_threads {
+                true => others.add_threads(row.count),
+                false => others.add_processes(row.count, row.cpu),
+            }
         }
         Exits { rows, unlisted: others, previously_sampled: known, lost_messages: Counter(0) }
     }
 }
 
 impl UnlistedExits {
-    fn add(&mut self, threads: bool, count: u32, cpu: ExitCpuTime) {
-        let counter = if threads { &mut self.threads } else { &mut self.processes };
-        *counter = counter.saturating_add(count);
-        if !threads {
-            self.cpu.add(cpu);
-        }
+    fn add_processes(&mut self, count: u32, cpu: ExitCpuTime) {
+        self.processes = self.processes.saturating_add(count);
+        self.cpu.add(cpu);
+    }
+
+    /// Their CPU time is also in their process.
+    fn add_threads(&mut self, count: u32) {
+        self.threads = self.threads.saturating_add(count);
     }
 }

@@ -69,7 +69,7 @@ pub fn kernel_has_cap_bpf() -> bool {
     last.and_then(|text| parse_u64(text.trim_ascii())).is_none_or(|last| last >= u64::from(CAP_BPF))
 }
 
-/// Highest CPU number + 1; u32::MAX if unknown: several CPUs may then share a shard.
+/// Highest CPU number + 1; u32::MAX if unknown: several CPUs may then use one slot of the per-CPU map.
 pub fn possible_cpus(root: &Root) -> u32 {
     let possible = root.read_once("sys/devices/system/cpu/possible").unwrap_or_default();
     let last = possible.rsplit(|&byte| matches!(byte, b'-' | b',')).next().unwrap_or_default();

@@ -140,7 +140,7 @@ impl OpenDirectory {
 pub struct FileHandle {
     relative: PathBuf,
     file: Option<File>,
-    /// Device and inode of the file as last opened.
+    /// Inode of the file as last opened
     inode: Option<u64>,
     was_replaced: bool,
     /// Size of the next read(2): some more than the file had the last time

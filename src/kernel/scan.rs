@@ -242,11 +242,6 @@ impl TaskScanner {
         }
     }
 
-    fn known_process(&self, pid: u32) -> Option<&KnownProcess> {
-        let at = self.processes.binary_search_by_key(&pid, |known| known.pid).ok()?;
-        self.processes.get(at)
-    }
-
     fn hidden_tasks(&self) -> HiddenTasks {
         let mut hidden = HiddenTasks { processes: self.in_pid_namespace || self.hides_processes, ..HiddenTasks::default() };
         for known in &self.processes {
@@ -259,7 +254,7 @@ impl TaskScanner {
 
 impl ProcessLookup for TaskScanner {
     fn process(&self, pid: u32) -> Option<ProcessIdentity<'_>> {
-        let process = &self.known_process(pid)?.sampled;
+        let process = &self.process(pid)?.sampled;
         let start_ns = u128::from(process.start_ticks) * 1_000_000_000 / u128::from(self.context.ticks_per_second);
         Some(ProcessIdentity {
             id: process.id(),
@@ -270,7 +265,7 @@ impl ProcessLookup for TaskScanner {
     }
 
     fn has_thread(&self, pid: u32, tid: u32) -> bool {
-        self.known_process(pid).is_some_and(|known| known.sampled.thread(tid).is_some())
+        self.process(pid).is_some_and(|known| known.sampled.thread(tid).is_some())
     }
 }
 

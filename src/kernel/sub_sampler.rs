@@ -1,4 +1,4 @@
-//! Sub-samples: between two samples, about ten times a second, the threads that may be blocked are read again, and what may be compared
+//! Sub-samples: between two samples, about ten times a second, the hot threads are read again, and what may be compared
 //! with them at the same moment: CPU times and requests in flight. `waits` counts what was seen; `schedule` says what is due.
 
 mod schedule;

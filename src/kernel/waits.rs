@@ -1,6 +1,6 @@
 //! Counts the hot threads of each sub-sample by group and wait (state, wait channel and system call), see `sample/waits.rs`.
 //!
-//! `scan/thread/wait.rs` reads the waits; `scan/thread.rs` decides which threads are hot. The class of a wait is used here only to
+//! `scan/thread/wait.rs` reads the waits; `scan/thread/activity.rs` decides which threads are hot. The class of a wait is used here only to
 //! decide which threads are kept one by one, and which files are read; `interval::wait_counts` classifies the counts.
 
 mod asked_connections;

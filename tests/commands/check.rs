@@ -336,5 +336,5 @@ fn watch_runs_until_a_signal() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(line.is_some_and(|line| line.unwrap().contains(" begins ")), "{said}");
-    assert_eq!(output.status.code(), Some(0), "SIGINT ends with 0: {said}");
+    assert_eq!(output.status.code(), Some(0), "SIGTERM ends with 0: {said}");
 }

@@ -39,14 +39,16 @@ impl History {
         History { ring, interval_ns, baselines: VecDeque::new(), last_kept_ns: None }
     }
 
-    /// Adds a sample. With `thinned`, only if an ordinary interval has passed since the last one. `baselines` are those before it.
-    pub fn add(&mut self, sample: &TimedSample, summary: FrameSummary, thinned: bool, baselines: impl FnOnce() -> Baselines) {
-        let at = sample.sample.at;
+    /// Whether an ordinary interval has passed between the last sample that was added and this one.
+    pub fn is_due(&self, sample: &TimedSample) -> bool {
         // A sample may be some milliseconds early.
-        let is_early = |last_ns: u64| at.boottime_ns.saturating_sub(last_ns) + TOLERANCE_NS < self.interval_ns;
-        if thinned && self.last_kept_ns.is_some_and(is_early) {
-            return;
-        }
+        let passed = |last_ns: u64| sample.sample.at.boottime_ns.saturating_sub(last_ns) + TOLERANCE_NS >= self.interval_ns;
+        self.last_kept_ns.is_none_or(passed)
+    }
+
+    /// Adds a sample. `baselines` are those before it.
+    pub fn add(&mut self, sample: &TimedSample, summary: FrameSummary, baselines: impl FnOnce() -> Baselines) {
+        let at = sample.sample.at;
         self.last_kept_ns = Some(at.boottime_ns);
         self.ring.add_missed(sample.missed, at.into());
         let number = self.ring.evicted() + self.ring.len() as u64;
@@ -101,9 +103,12 @@ mod tests {
             baselines.set(key.clone(), Millis(1.0 + ms as f64));
             baselines
         };
-        let mut add = |ms: u64, thinned: bool| history.add(&sample(ms), FrameSummary::default(), thinned, || baselines(ms));
-        (0..60).for_each(|second| add(second * 1000, false));
-        (0..300).for_each(|tenth| add(60_000 + tenth * 100, true));
+        for ms in (0..60).map(|second| second * 1000).chain((0..300).map(|tenth| 60_000 + tenth * 100)) {
+            let sample = sample(ms);
+            if history.is_due(&sample) {
+                history.add(&sample, FrameSummary::default(), || baselines(ms));
+            }
+        }
         let (backlog, first_baselines) = history.backlog();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("capture.stalltop");

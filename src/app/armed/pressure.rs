@@ -44,7 +44,7 @@ impl RegisteredTrigger {
         RegisteredTrigger { trigger, file, unconfirmed: total_stall(trigger).map(|total| (Instant::now(), total)) }
     }
 
-    /// Whether this event is one: after the first, each is.
+    /// Whether tasks stalled as long as the trigger says. Checked for the first event only: the kernel may report it at once.
     fn confirm(&mut self) -> bool {
         let Some((since, before)) = self.unconfirmed.take() else { return true };
         // The kernel looks every 2 s: what it reports is of one or two windows.
@@ -91,7 +91,7 @@ impl PressureTriggers {
     }
 }
 
-/// With a longer window where the kernel refuses this one.
+/// Registers the trigger; with a longer window where the kernel refuses this one.
 fn register(trigger: PressureTrigger) -> io::Result<(PressureTrigger, File)> {
     let window_ns = trigger.window.as_nanos().next_multiple_of(UNPRIVILEGED_WINDOW.as_nanos());
     let wider = PressureTrigger { window: Duration::from_nanos(u64::try_from(window_ns).unwrap_or(u64::MAX)), ..trigger };

@@ -49,7 +49,7 @@ type OnEvaluation<'a> = &'a mut dyn FnMut(&Evaluation) -> Result<ReaderState, Fa
 /// Intervals that an all-clear needs, as on the screens; a finding needs as many.
 const MIN_FOR_ALL_CLEAR: usize = 2;
 
-/// Samples of so many intervals.
+/// Samples that `MIN_FOR_ALL_CLEAR` intervals need.
 const MIN_SAMPLES: u32 = 3;
 
 pub fn check(root: Root, configuration: &Configuration, check: &Check) -> Result<Exit, Failure> {

@@ -28,7 +28,7 @@ const RETRY_SECONDS: [u64; 6] = [1, 2, 5, 10, 30, 60];
 /// Between the starts of two connections: each one computes keys.
 const START_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A connection without a sample for this time is ended, and for so many intervals.
+/// A connection is ended after this time without a sample, and after this many sampling intervals, whichever is longer.
 const MIN_SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 const SILENCE_TIMEOUT_INTERVALS: u32 = 5;
 

@@ -4,6 +4,10 @@
 //! executes gains any (no_new_privs). A command of the user (`table -- COMMAND`, `record --ops`, `--on-finding`) has the user's
 //! privileges, so that these keep them.
 
+use linux_raw_sys::general::{
+    CAP_BPF, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_KILL, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS_ADMIN,
+    CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_SYS_RESOURCE,
+};
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::resource::{RLIM_INFINITY, Resource, setrlimit};
 use nix::unistd::{getegid, geteuid, getgid, getuid};
@@ -20,18 +24,18 @@ pub type Capability = u32;
 
 /// To access files of other users as root: recordings, reports and baselines.
 const FILE_CAPABILITIES: [Capability; 3] = [
-    1, // CAP_DAC_OVERRIDE
-    2, // CAP_DAC_READ_SEARCH
-    3, // CAP_FOWNER: to replace another user's file in /tmp
+    CAP_DAC_OVERRIDE,
+    CAP_DAC_READ_SEARCH,
+    CAP_FOWNER, // to replace another user's file in /tmp
 ];
 
 /// To sample the machine; assets/stalltop-record.service grants the same, and a nice value instead of CAP_SYS_NICE.
 pub const MONITORING_CAPABILITIES: [Capability; 5] = [
-    12, // CAP_NET_ADMIN: taskstats
-    19, // CAP_SYS_PTRACE: wait channels, system calls, I/O and files of others
-    23, // CAP_SYS_NICE: the priority of the sampling thread
-    38, // CAP_PERFMON: the iterator over threads, with
-    39, // CAP_BPF
+    CAP_NET_ADMIN,  // taskstats
+    CAP_SYS_PTRACE, // wait channels, system calls, I/O and files of others
+    CAP_SYS_NICE,   // the priority of the sampling thread
+    CAP_PERFMON,    // the iterator over threads, with
+    CAP_BPF,
 ];
 
 /// CAP_SYS_ADMIN stays permitted and is not effective: only a thread that enters the network namespace of a container makes it
@@ -39,16 +43,16 @@ pub const MONITORING_CAPABILITIES: [Capability; 5] = [
 /// opens the stack files of stuck threads (`kernel::stacks`; where wchan says nothing, of all, `kernel::task::wait_channel`), and
 /// `probe query` while it attaches to functions of a server. It gives no right that root did not have with CAP_SYS_PTRACE, which
 /// controls any process. The unit does not grant it.
-const NAMESPACE_CAPABILITY: Capability = 21;
+const SYS_ADMIN_CAPABILITY: Capability = CAP_SYS_ADMIN;
 
 /// CAP_KILL, to send signals to processes of other users as root: only with `--allow-signals`.
-const SIGNAL_CAPABILITY: Capability = 5;
+const SIGNAL_CAPABILITY: Capability = CAP_KILL;
 
 /// CAP_SYS_RESOURCE, for pressure triggers with any window: only for `record --armed`, until they are registered.
-const RESOURCE_CAPABILITY: Capability = 24;
+const RESOURCE_CAPABILITY: Capability = CAP_SYS_RESOURCE;
 
 /// For the loader of the task iterator.
-const BPF_CAPABILITIES: [Capability; 2] = [38, 39];
+const BPF_CAPABILITIES: [Capability; 2] = [CAP_PERFMON, CAP_BPF];
 
 /// Refuses to run set-user-ID or set-group-ID: the program writes files, and shows data of other users.
 pub fn refuse_setuid() -> Result<(), Failure> {
@@ -93,7 +97,7 @@ pub fn drop_privileges_for(command: &Command) {
     let monitoring = MONITORING_CAPABILITIES.iter().filter(|_| samples_machine);
     let signals = [SIGNAL_CAPABILITY].iter().filter(|_| sends_signals);
     let effective = set_of(FILE_CAPABILITIES.iter().chain(monitoring).chain(signals).chain(resource));
-    let only_permitted = if samples_machine { 1 << NAMESPACE_CAPABILITY } else { 0 };
+    let only_permitted = if samples_machine { 1 << SYS_ADMIN_CAPABILITY } else { 0 };
     if samples_machine {
         raise_limit_of_locked_memory();
     }
@@ -137,12 +141,12 @@ pub fn bpf_remedy(needs_types: bool) -> String {
     if probe::permission_obstacle().is_none() {
         return "a later kernel is needed (docs/probes.md), or a container whose seccomp filter permits bpf(2)".to_owned();
     }
-    remedy(&[(39, "BPF"), (38, "PERFMON")], "run as root, or with CAP_BPF and CAP_PERFMON")
+    remedy(&[(CAP_BPF, "BPF"), (CAP_PERFMON, "PERFMON")], "run as root, or with CAP_BPF and CAP_PERFMON")
 }
 
 /// What lets it attach them to functions of other programs.
 pub fn uprobe_remedy() -> String {
-    remedy(&[(39, "BPF"), (38, "PERFMON"), (NAMESPACE_CAPABILITY, "SYS_ADMIN")], "run as root")
+    remedy(&[(CAP_BPF, "BPF"), (CAP_PERFMON, "PERFMON"), (SYS_ADMIN_CAPABILITY, "SYS_ADMIN")], "run as root")
 }
 
 /// In /sys/kernel/security/lockdown

@@ -85,7 +85,7 @@ pub fn describe_halt(halt: Halt) -> &'static str {
     }
 }
 
-/// `worker/4755 in fsync (jbd2_log_wait_commit), one of 9 in turn`
+/// `worker/4755 in fsync (jbd2_log_wait_commit), one of 9 seen there in turn`
 pub fn describe_holder(interval: &Interval, group: &BlockedGroup, holder: &BlockedThread) -> String {
     let mut words = format!("{}/{} {}", lossy_name(&holder.wait.comm), holder.wait.task.tid, wait_location(interval, holder));
     match current_wait_seconds(interval, holder).filter(|&length| length >= LONG_WAIT_NS as f64 / 1e9) {

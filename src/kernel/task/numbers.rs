@@ -30,8 +30,8 @@ pub fn find_last_parenthesis(text: &[u8]) -> Option<usize> {
 /// Any number of this many digits fits into 64 bits.
 const SAFE_DIGITS: u32 = 19;
 
-/// Parses decimal numbers, separated by spaces, into `room` and returns how many there were; negative ones read as 0. This is
-/// the longest text that is parsed for each task that ran, hence byte by byte.
+/// Parses decimal numbers, separated by spaces, into `room` and returns how many there were; negative ones in two's
+/// complement (nice, field 19 of proc_pid_stat(5)). This is the longest text that is parsed for each task that ran, hence byte by byte.
 pub fn parse_decimals(room: &mut [u64], text: &[u8]) -> Option<usize> {
     let mut rest = text;
     let mut filled = 0;

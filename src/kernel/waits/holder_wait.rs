@@ -83,7 +83,7 @@ fn read_wait(
 }
 
 /// Whether two sightings of a thread are of one wait: state, wait channel, system call and its first argument. One that waits now with a
-/// timeout and now without one counts as with one: see `LockOwners::record`.
+/// timeout and now without one counts as with one: see `LockOwners::count`.
 pub fn is_same_wait(a: &BlockedWait, b: &BlockedWait) -> bool {
     let call = |wait: &BlockedWait| wait.syscall.map(|call| (call.number, call.arguments[0]));
     (a.task, a.state, &a.wchan) == (b.task, b.state, &b.wchan) && call(a) == call(b)

@@ -37,11 +37,11 @@ pub fn waiting_processes(root: &Root, machine: &Name) -> Result<WaitingProcesses
     let mut files = TaskFiles::open(root).map_err(TraceError::NoProc)?;
     let (mut pids, mut tids) = (Vec::new(), Vec::new());
     files.list_processes(&mut pids);
-    let mut found: Vec<(u32, Family, usize)> = Vec::new();
+    let mut found: Vec<(u32, ParentAndName, usize)> = Vec::new();
     let mut hidden_threads = 0;
     for pid in pids.into_iter().filter(|&pid| pid != std::process::id()) {
         // Kernel threads have no system call, and processes may end meanwhile.
-        let Some(family) = family_of(&mut files, pid) else { continue };
+        let Some(siblings) = parent_and_name(&mut files, pid) else { continue };
         if files.list_threads(pid, &mut tids).is_err() {
             continue;
         }
@@ -53,16 +53,16 @@ pub fn waiting_processes(root: &Root, machine: &Name) -> Result<WaitingProcesses
             }
         }
         if in_futex > 0 {
-            found.push((pid, family, in_futex));
+            found.push((pid, siblings, in_futex));
         }
     }
-    let mut families: FxHashMap<&Family, usize> = FxHashMap::default();
-    for (_, family, in_futex) in &found {
-        *families.entry(family).or_default() += in_futex;
+    let mut waiters: FxHashMap<&ParentAndName, usize> = FxHashMap::default();
+    for (_, siblings, in_futex) in &found {
+        *waiters.entry(siblings).or_default() += in_futex;
     }
     let mut chosen: Vec<(usize, u32)> = found
         .iter()
-        .map(|(pid, family, in_futex)| (families.get(family).copied().unwrap_or(*in_futex), *pid))
+        .map(|(pid, siblings, in_futex)| (waiters.get(siblings).copied().unwrap_or(*in_futex), *pid))
         .filter(|&(waiters, _)| waiters >= MIN_FUTEX_WAITERS)
         .collect();
     chosen.small_sort_by_key(|&(waiters, pid)| (std::cmp::Reverse(waiters), pid));
@@ -79,10 +79,10 @@ pub fn is_hidden(why: &Absent) -> bool {
     matches!(why, Absent::NoPermission | Absent::Hidden)
 }
 
-/// Parent and name.
-type Family = (u32, Vec<u8>);
+/// Parent and name of a process.
+type ParentAndName = (u32, Vec<u8>);
 
-fn family_of(files: &mut TaskFiles, pid: u32) -> Option<Family> {
+fn parent_and_name(files: &mut TaskFiles, pid: u32) -> Option<ParentAndName> {
     let stat = parse_stat(files.read_once(format_args!("{pid}/stat")).ok()?)?;
     (!stat.kernel_thread).then(|| (stat.ppid, stat.comm.to_vec()))
 }

@@ -56,17 +56,30 @@ impl UncountedTimes {
         let mut hidden = std::mem::take(&mut self.hidden);
         self.for_each_thread(files, pids, |files, id, state, has_run, thread| {
             let is_blocked = matches!(state, TaskState::Sleeping | TaskState::Blocked);
+            let (mut run_ns, mut runnable_ns) = (0, 0);
             let blocked_ns = match last_states.get(&id) {
                 Some(&LastState::Blocked(ns)) => Some(ns),
-                Some(&LastState::Running(ns)) => thread.add(ns, 0),
-                Some(&LastState::Runnable(ns)) => thread.add(0, ns),
+                Some(&LastState::Running(ns)) => {
+                    run_ns = ns;
+                    None
+                }
+                Some(&LastState::Runnable(ns)) => {
+                    runnable_ns = ns;
+                    None
+                }
                 // It may have found no place in the tables.
                 None if !none_lost => None,
                 // Without an event it has been in one state all the time.
                 Some(&LastState::NoEvent) | None if is_blocked => Some(probe.slice_ns()),
-                Some(&LastState::NoEvent) | None if has_run && state == TaskState::Running => thread.add(probe.slice_ns(), 0),
+                Some(&LastState::NoEvent) | None if has_run && state == TaskState::Running => {
+                    run_ns = probe.slice_ns();
+                    None
+                }
                 Some(&LastState::NoEvent) | None => None,
             };
+            if run_ns > 0 || runnable_ns > 0 {
+                thread.add(run_ns, runnable_ns);
+            }
             let Some(blocked_ns) = blocked_ns.filter(|_| is_blocked) else { return };
             thread.times.get_or_insert_default();
             match read_place(files, machine, id, state) {
@@ -135,12 +148,10 @@ impl UncountedTimes {
 }
 
 impl UncountedThread {
-    /// Returns that none of the time is blocked.
-    fn add(&mut self, run_ns: u64, runnable_ns: u64) -> Option<u64> {
+    fn add(&mut self, run_ns: u64, runnable_ns: u64) {
         let times = self.times.get_or_insert_default();
         times.run_ns = times.run_ns.saturating_add(run_ns);
         times.runnable_ns = times.runnable_ns.saturating_add(runnable_ns);
-        None
     }
 }
 

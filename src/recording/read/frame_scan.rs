@@ -52,9 +52,8 @@ impl FrameScan {
             let here = window.header_at(source, self.position, &self.id)?;
             match here {
                 Some(header) if self.position + header.frame_len() <= end => self.accept(header, self.position),
-                Some(header) if growing => {
+                Some(_) if growing => {
                     self.tail = Tail::Growing;
-                    let _ = header;
                     return Ok(());
                 }
                 _ if growing && end - self.position < HEADER_LENGTH as u64 => break,
@@ -128,20 +127,11 @@ impl FrameScan {
             // `broken` itself may have an intact header of a frame that goes past the end.
             match header.filter(|header| found + header.frame_len() <= end) {
                 Some(header) if self.sequence_tracker.check(&header) != SequenceStatus::OutOfOrder || found >= broken => {
-                    let mut begin = broken;
-                    if found < broken {
-                        // This frame begins inside the frame before, which lacks bytes.
-                        begin = self.previous_frame.unwrap_or(broken);
-                        if self.entries.last().is_some_and(|entry| entry.offset == begin) {
-                            let cut = self.entries.pop();
-                            let was_sample = cut.is_some_and(|entry| entry.kind == EntryKind::Sample);
-                            self.add_damage(begin, found, DamageKind::NotAFrame, u64::from(was_sample), &header);
-                        } else {
-                            self.add_damage(begin, found, DamageKind::NotAFrame, 0, &header);
-                        }
-                    } else {
-                        self.add_damage(begin, found, DamageKind::NotAFrame, 0, &header);
-                    }
+                    // A frame that begins before `broken` begins inside the frame before, which lacks bytes.
+                    let begin = if found < broken { self.previous_frame.unwrap_or(broken) } else { broken };
+                    let cut = self.entries.pop_if(|entry| found < broken && entry.offset == begin);
+                    let was_sample = cut.is_some_and(|entry| entry.kind == EntryKind::Sample);
+                    self.add_damage(begin, found, DamageKind::NotAFrame, u64::from(was_sample), &header);
                     self.previous_frame = None;
                     self.position = found;
                     return Ok(true);

@@ -1,4 +1,4 @@
-//! A ring of the last minutes in memory, in the encoding of a recording: what `[` steps back in and `w` saves.
+//! The last minutes of a live session, or of `record --armed`, in memory, encoded as in a recording.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -32,7 +32,7 @@ pub struct HistoryRing {
     /// Made with the first sample that is not encoded yet: its state is a third of a megabyte
     encoder: Option<SampleEncoder>,
     key_groups: VecDeque<Vec<SampleFrame>>,
-    /// Samples and bytes in `groups`.
+    /// Samples and bytes in `key_groups`
     len: usize,
     bytes: usize,
     /// Samples that were dropped: the number of the first one that is kept.

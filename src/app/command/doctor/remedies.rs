@@ -1,6 +1,8 @@
 //! What would make a reading possible: another user, a capability for the program, or another option for the container that
 //! it runs in (docs/containers.md). A root user without a capability is in a container: becoming root is no advice there.
 
+use linux_raw_sys::general::{CAP_BPF, CAP_DAC_READ_SEARCH, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS_NICE, CAP_SYS_PTRACE};
+
 use crate::kernel::Root;
 use crate::kernel::sys::capget;
 use crate::report::formatting::printable;
@@ -88,13 +90,13 @@ impl Remedies {
 
 /// What a user's stalltop uses, by numbers of include/uapi/linux/capability.h.
 const SETCAP: [(u32, &str); 6] = [
-    (19, "cap_sys_ptrace"),
+    (CAP_SYS_PTRACE, "cap_sys_ptrace"),
     // With it: the files of /proc/PID that only their owner may read.
-    (2, "cap_dac_read_search"),
-    (12, "cap_net_admin"),
-    (23, "cap_sys_nice"),
-    (39, "cap_bpf"),
-    (38, "cap_perfmon"),
+    (CAP_DAC_READ_SEARCH, "cap_dac_read_search"),
+    (CAP_NET_ADMIN, "cap_net_admin"),
+    (CAP_SYS_NICE, "cap_sys_nice"),
+    (CAP_BPF, "cap_bpf"),
+    (CAP_PERFMON, "cap_perfmon"),
 ];
 
 pub const OTHER_NETWORK: &str = "nsenter --net --target 1 stalltop, or start the container with --network=host";

@@ -115,8 +115,10 @@ impl ArmedRecorder<'_> {
         arrived.iter().for_each(|arrived| self.mark(&arrived.trigger));
         let evaluation = evaluations.evaluate(sample);
         let summary = recorder::frame_summary(evaluation.as_ref());
-        let baselines = || evaluations.pipeline().evaluator().baselines_for_recording(&sample.sample);
-        self.history.add(sample, summary, self.event_interval, baselines);
+        if !self.event_interval || self.history.is_due(sample) {
+            let baselines = || evaluations.pipeline().evaluator().baselines_for_recording(&sample.sample);
+            self.history.add(sample, summary, baselines);
+        }
         if let Some(capture) = &mut self.capture {
             capture.offer(sample, summary);
         }

@@ -219,7 +219,7 @@ fn suspended_device<'a>(context: &RuleContext<'a>, thread: &BlockedThread) -> Op
     }
 }
 
-/// The same for a thread that waits for storage, or for a file system that does not let writes begin.
+/// The suspended device that keeps a thread on storage waiting, or one in a file system that does not let writes begin (`frozen`).
 fn suspended_cause(context: &RuleContext, thread: &BlockedThread, frozen: bool) -> Option<HangCause> {
     let waits_for_storage = thread.class == WaitClass::Disk && !thread.is_non_block_storage();
     let device = suspended_device(context, thread).filter(|_| waits_for_storage || frozen)?;

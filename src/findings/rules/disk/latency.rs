@@ -246,7 +246,7 @@ fn more_load_below(context: &RuleContext, span: &DiskSpan) -> Option<LatencyCaus
     let more = loads.filter(|&(lower, load)| {
         // A device below that answers as at its baseline delays nothing, however much it moves.
         let is_delayed = synchronized_array(context, lower).is_some() || is_above_baseline(context, lower);
-        load.0 > kib * SAME_LOAD_OUTSTANDING && load.1 > outstanding && is_delayed
+        load.0 > kib * MIN_MORE_BYTES_BELOW && load.1 > outstanding && is_delayed
     });
     let (lower, _) = more.max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))?;
     Some(LatencyCause::MoreLoadBelow { lower })
@@ -255,7 +255,7 @@ fn more_load_below(context: &RuleContext, span: &DiskSpan) -> Option<LatencyCaus
 /// Whether an operation of the device takes clearly longer than its baseline, though it need not be slow.
 fn is_above_baseline(context: &RuleContext, id: DiskId) -> bool {
     let statuses = context.latency_statuses.iter().filter(|status| status.disk == id);
-    statuses.filter_map(|status| status.multiple).any(|multiple| multiple >= SAME_LOAD_OUTSTANDING)
+    statuses.filter_map(|status| status.multiple).any(|multiple| multiple >= MIN_DELAYED_MULTIPLE)
 }
 
 /// `md1 is being checked (sync_action), and sda below moves 97.7 MiB/s`
@@ -307,6 +307,12 @@ const MIN_CRITICAL_IDLE_CPUS: f64 = 0.25;
 /// Up to this multiple of the outstanding requests at the baseline the load counts as the same; of a tail, which raises these
 /// itself, up to this multiple of the completions per second.
 pub const SAME_LOAD_OUTSTANDING: f64 = 1.25;
+
+/// Multiple of the bytes of a device from which one below it has more load.
+const MIN_MORE_BYTES_BELOW: f64 = 1.25;
+
+/// Multiple of its baseline from which an operation of a device below is delayed, though it need not be slow.
+const MIN_DELAYED_MULTIPLE: f64 = 1.25;
 
 /// Below this share of the completions, and of the bytes, per second at the baseline the device itself is slower.
 const SAME_LOAD_RATE: f64 = 0.8;

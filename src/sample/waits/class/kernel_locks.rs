@@ -66,7 +66,7 @@ pub enum KernelLock {
 /// The system calls in which a thread waits for storage with a lock inside the kernel held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldOnStorage {
-    /// Of a lock that is not known, too
+    /// In any system call; also where the lock is not known
     Any,
     /// A page fault, and calls that change the memory map (`is_memory_map_call`)
     MemoryMapCalls,
