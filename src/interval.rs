@@ -54,6 +54,7 @@ pub mod stuck_servers;
 pub mod task;
 pub mod task_activity;
 pub mod thread_locks;
+pub mod thread_states;
 pub mod throttled_servers;
 pub mod throttling;
 pub mod traced_processes;

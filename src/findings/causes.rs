@@ -12,13 +12,14 @@ use blocked_groups::{
 
 use super::cgroups::{contains, limit_applies};
 use super::device_waiters::{leads_to_device, may_lead_to_device, with_lower_devices};
-use super::disk_latency::TAIL;
+use super::disk_latency::{SLOWER_DEVICE, TAIL};
 use super::finding::{Finding, FindingKey, Kind, Severity, Subject, Value};
 use super::hung_threads::hung_threads;
 use super::page_waits::waits_for_page;
+use super::remote_host_limits::OWN_QUEUE;
 use super::rule_context::RuleContext;
 use super::rules::{waits_for_thaw, works_for_memory};
-use super::server_causes::{is_behind_kernel_lock, namespace, servers_of, stops_process};
+use super::server_causes::{BEHIND_FILE_LOCK, BEHIND_MUTEX, is_behind_kernel_lock, namespace, servers_of, stops_process};
 use crate::ids::cpu_list::parse_cpu_list;
 use crate::ids::{DiskId, GroupId, NicId, TaskId};
 use crate::interval::blocked_threads::BlockedThread;
@@ -183,7 +184,7 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
 
 /// Whether the server waits for a lock; otherwise it is stopped (`rules::blocked_tasks::stuck_server`).
 fn is_behind_lock(server: &Finding) -> bool {
-    has_evidence(server, "cause", b"mutex") || has_evidence(server, "cause", b"file lock")
+    has_evidence(server, "cause", BEHIND_MUTEX.as_bytes()) || has_evidence(server, "cause", BEHIND_FILE_LOCK.as_bytes())
 }
 
 fn is_same_group(a: &Subject, b: &Subject) -> bool {
@@ -324,12 +325,12 @@ fn is_above(context: &RuleContext, finding: &Subject, cause: &Subject) -> bool {
 
 /// Whether the latency is the device's own, not that of more load (`rules::disk::latency`).
 fn is_slower_device(latency: &Finding) -> bool {
-    has_evidence(latency, "cause", b"slower") || has_evidence(latency, "cause", TAIL.as_bytes())
+    has_evidence(latency, "cause", SLOWER_DEVICE.as_bytes()) || has_evidence(latency, "cause", TAIL.as_bytes())
 }
 
 /// Whether the packets wait in this host's queue of that interface (`rules::network::network_latency`).
 fn is_in_queue_of(latency: &Finding, nic: &NicId) -> bool {
-    has_evidence(latency, "limited_by", b"own queue") && has_evidence(latency, "interface", nic.name.as_bytes())
+    has_evidence(latency, "limited_by", OWN_QUEUE.as_bytes()) && has_evidence(latency, "interface", nic.name.as_bytes())
 }
 
 /// Whether most of the segments that were sent again are connection requests (`rules::network::tcp_retransmits`).

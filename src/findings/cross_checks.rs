@@ -22,20 +22,20 @@ const LOW_IOWAIT_SHARE: f64 = 0.5;
 /// locks. `None` if they agree with idle-but-blocked.
 pub fn contradiction_sentence(interval: &Interval) -> Option<String> {
     let blocked = interval.idle_blocked.as_ref()?;
-    current_io_uring_artifact(interval).or_else(|| waits_outside_iowait(blocked))
+    current_io_uring_artefact(interval).or_else(|| waits_outside_iowait(blocked))
 }
 
 /// iowait or PSI without waiting, for the current interval.
-pub fn current_io_uring_artifact(interval: &Interval) -> Option<String> {
+pub fn current_io_uring_artefact(interval: &Interval) -> Option<String> {
     let blocked = interval.idle_blocked.as_ref()?;
     let sleeper = || io_uring_sleeper(&interval.newer);
-    io_uring_artifact(&blocked.cross_checks, blocked.blocked_threads, blocked.lower_bound, sleeper)
+    io_uring_artefact(&blocked.cross_checks, blocked.blocked_threads, blocked.lower_bound, sleeper)
 }
 
 /// iowait or PSI without waiting, for means over any time. Since Linux 6.5 a thread in io_uring_enter counts as waiting for I/O
 /// whatever its requests are (io_uring/io_uring.c, io_cqring_wait); since 6.15 a program can opt out (IORING_ENTER_NO_IOWAIT),
 /// which few do.
-pub fn io_uring_artifact(
+pub fn io_uring_artefact(
     cross_checks: &CrossChecks,
     blocked_threads: f64,
     lower_bound: bool,

@@ -11,6 +11,9 @@ use crate::interval::disk::{DiskSpan, Operation};
 /// The word in the evidence of disk-latency for its cause: a few requests are slow at the same load, and most are as fast as usual.
 pub const TAIL: &str = "tail";
 
+/// The same where the device itself is slower.
+pub const SLOWER_DEVICE: &str = "slower";
+
 /// Whether some operation of the device is a `SlowOperation`.
 pub fn is_disk_slow(context: &RuleContext, span: &DiskSpan) -> bool {
     context.latency_statuses_of(span.id).iter().any(|status| SlowOperation::detect(context, status).is_some())

@@ -36,11 +36,14 @@ pub enum LimitedBy {
     Path,
 }
 
+/// The word of `LimitedBy` for a queueing discipline of this host
+pub const OWN_QUEUE: &str = "own queue";
+
 impl LimitedBy {
     /// As shown on screens and in JSON.
     pub fn as_str(&self) -> &'static str {
         match self {
-            LimitedBy::LocalQueue { .. } | LimitedBy::LocalShaper { .. } => "own queue",
+            LimitedBy::LocalQueue { .. } | LimitedBy::LocalShaper { .. } => OWN_QUEUE,
             LimitedBy::ReceiveWindow => "receiver",
             LimitedBy::SendBuffer => "send buffer",
             LimitedBy::Application => "application",

@@ -17,6 +17,10 @@ use crate::units::reaches_threshold;
 /// Mean number of threads of a server's group that must be blocked, on storage or behind a lock, so that this is the cause.
 const MIN_BLOCKED_SERVER_THREADS: f64 = 0.5;
 
+/// The words in the evidence of stuck-server for a lock as its cause.
+pub const BEHIND_MUTEX: &str = "mutex";
+pub const BEHIND_FILE_LOCK: &str = "file lock";
+
 /// Whether the finding is about what stops or saturates the process with this pid.
 pub fn stops_process(context: &RuleContext, cause: &Finding, pid: u32) -> bool {
     let Some(process) = context.process(pid) else { return false };

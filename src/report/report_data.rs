@@ -168,7 +168,7 @@ impl ReportData {
             let Some(disk) = facts.get(span.index) else { continue };
             let disk = self.disks.entry(span.id).or_insert_with(|| DiskChart::new(disk.name.clone()));
             disk.provisional = evaluation.latency_statuses.iter().any(|status| status.disk == span.id && status.provisional);
-            disk.panel.add(input, span, at, self.latency_multiple);
+            disk.chart.add(input, span, at, self.latency_multiple);
         }
         let coverage = Coverage::from_interval(interval);
         for span in &interval.disks {
@@ -214,14 +214,14 @@ impl ReportData {
             self.load.chart("load", "Load average, and what it is made of", ChartUnit::Threads, steps),
         ];
         let mut disks: Vec<(&DiskId, &DiskChart)> = self.disks.iter().collect();
-        disks.small_sort_by(|a, b| b.1.panel.weight().total_cmp(&a.1.panel.weight()));
+        disks.small_sort_by(|a, b| b.1.chart.weight().total_cmp(&a.1.chart.weight()));
         charts
             .extend(disks.into_iter().map(|(id, disk)| Chart { disk: Some(*id), ..disk.chart(steps, self.latency_multiple) }));
         let mut nics: Vec<(&NicId, &ChartBuilder<NicSpan>)> = self.nics.iter().collect();
         nics.small_sort_by(|a, b| b.1.weight().total_cmp(&a.1.weight()));
-        for (id, panel) in nics {
+        for (id, builder) in nics {
             let name = printable(&id.name.to_string_lossy());
-            charts.push(panel.chart(&format!("nic-{name}"), &format!("Network {name}"), ChartUnit::BytesPerSecond, steps));
+            charts.push(builder.chart(&format!("nic-{name}"), &format!("Network {name}"), ChartUnit::BytesPerSecond, steps));
         }
         charts.push(self.memory.chart("memory", "Memory", ChartUnit::Bytes, steps));
         charts.push(self.commands.chart(&self.steps));
@@ -233,20 +233,20 @@ impl ReportData {
 /// The chart of a disk with I/O.
 struct DiskChart {
     name: Name,
-    panel: ChartBuilder<DiskSpan>,
+    chart: ChartBuilder<DiskSpan>,
     /// A baseline was provisional in the last interval
     provisional: bool,
 }
 
 impl DiskChart {
     fn new(name: Name) -> DiskChart {
-        DiskChart { name, panel: ChartBuilder::new(DISK_SERIES), provisional: false }
+        DiskChart { name, chart: ChartBuilder::new(DISK_SERIES), provisional: false }
     }
 
     /// Limits are that multiple of the baselines.
     fn chart(&self, steps: usize, latency_multiple: f64) -> Chart {
         let name = printable(&self.name.to_string_lossy());
-        let mut chart = self.panel.chart(&format!("disk-{name}"), &format!("Disk {name}: await"), ChartUnit::Seconds, steps);
+        let mut chart = self.chart.chart(&format!("disk-{name}"), &format!("Disk {name}: await"), ChartUnit::Seconds, steps);
         chart.logarithmic = true;
         let note = if self.provisional { " (~ not learned yet)" } else { "" };
         for series in chart.series.iter_mut().filter(|series| series.style == PlotStyle::Limit) {

@@ -134,7 +134,7 @@ impl Window {
             let counts = NamespaceCounts::new(namespaces);
             self.namespaces = Some(counts).filter(NamespaceCounts::is_partial).or(self.namespaces);
         }
-        if cross_checks::current_io_uring_artifact(interval).is_some() {
+        if cross_checks::current_io_uring_artefact(interval).is_some() {
             self.io_uring_sleeper = cross_checks::io_uring_sleeper(&interval.newer);
         }
         for (what, why) in missing_readings(&interval.newer) {
@@ -153,7 +153,7 @@ impl Window {
     pub fn artefact(&self) -> Option<String> {
         let figures = self.figures();
         let is_lower_bound = figures.idle_but_blocked_is_lower_bound;
-        cross_checks::io_uring_artifact(&self.cross_checks()?, figures.blocked_threads?, is_lower_bound, || {
+        cross_checks::io_uring_artefact(&self.cross_checks()?, figures.blocked_threads?, is_lower_bound, || {
             self.io_uring_sleeper.clone()
         })
     }

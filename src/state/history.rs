@@ -1,6 +1,6 @@
 //! Summaries of past intervals, for graphs and the timeline.
 //!
-//! Values come from the catalogue of columns; nothing is computed here.
+//! Values come from the catalogue of columns and from `interval`.
 
 mod summary;
 

@@ -255,7 +255,7 @@ fn iowait_artefact_note(interval: &Interval, pane: &mut Pane, y: u16) {
     if left == 0 {
         return;
     }
-    let Some(words) = cross_checks::current_io_uring_artifact(interval) else { return };
+    let Some(words) = cross_checks::current_io_uring_artefact(interval) else { return };
     let room = usize::from(pane.width()).saturating_sub(2);
     for (y, line) in (y..).zip(text::wrap(SafeText::sanitize(words).as_str(), room, left)) {
         pane.line(y, (safe!("  {line}"), StyleRole::Dim));

@@ -31,8 +31,9 @@ use super::text::format_number;
 use super::theme::StyleRole;
 use super::time_cells::TimeCells;
 use super::widgets::bar::StackedBar;
-use super::{cpu, pressure, thread_states, wait_location};
+use super::{cpu, pressure, thread_states};
 use crate::findings::Evaluation;
+use crate::interval::thread_states::threads_in_lock_waits;
 use crate::safe;
 use crate::state::State;
 use crate::state::history::{CpuTime, GraphFigure};
@@ -271,7 +272,7 @@ pub fn load_parts(evaluation: &Evaluation) -> Vec<SafeLine> {
     // Those in D wait for a lock inside the kernel, and count in the load.
     let in_kernel_locks = interval.idle_blocked.iter().flat_map(|idle| &idle.kernel_locks).map(|locks| locks.threads);
     let uninterruptible = in_kernel_locks.fold(f64::from(counts.blocked_lock), f64::max);
-    let waiting = (wait_location::threads_in_lock_waits(interval, tasks) - uninterruptible).round();
+    let waiting = (threads_in_lock_waits(interval, tasks) - uninterruptible).round();
     if waiting > 0.0 {
         parts.push(SafeLine::new(
             safe!("{} for a lock (not in load)", format::plural(waiting, "waits", "wait")),

@@ -24,6 +24,7 @@ use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::task::Microstates;
 use crate::interval::task_activity::TaskActivity;
+use crate::interval::thread_states::threads_in_lock_waits;
 use crate::safe;
 use crate::sample::task::{Process, TaskState, Tasks};
 use crate::sample::waits::WaitClass;
@@ -151,7 +152,7 @@ fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, pane:
     pane.line(0, heading.clone());
     let Some(tasks) = &interval.tasks else { return };
     let counts = &tasks.counts;
-    let in_locks = wait_location::threads_in_lock_waits(interval, tasks).round() as u32;
+    let in_locks = threads_in_lock_waits(interval, tasks).round() as u32;
     let mut line = format!(
         "{} {}: {} running",
         format::plural(counts.processes, "process", "processes"),

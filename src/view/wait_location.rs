@@ -12,7 +12,7 @@ use crate::interval::idle_blocked::{BlockedGroup, MIN_NAMED_THREADS};
 use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::interval::process_groups::ProcessGroup;
 use crate::interval::runnable::RunnableThread;
-use crate::interval::task::{TaskSpan, ThreadSpan, visible_wait_class};
+use crate::interval::task::{ThreadSpan, visible_wait_class};
 use crate::interval::throttling::Throttling;
 use crate::safe;
 use crate::sample::disk::find_disk;
@@ -245,21 +245,6 @@ pub fn cpu_shares_of_thread(interval: &Interval, span: &ThreadSpan) -> SafeText 
 pub fn waits_are_hidden(interval: &Interval, process: &Process) -> bool {
     !interval.host.privilege.can_inspect_tasks_of(process.uid)
 }
-
-/// Threads in lock waits: the mean of the interval, of blocked groups as in their finding. Where none of them ran, the number at its
-/// end.
-pub fn threads_in_lock_waits(interval: &Interval, tasks: &TaskSpan) -> f64 {
-    let groups: Vec<&BlockedGroup> =
-        interval.idle_blocked.iter().flat_map(|idle| &idle.groups).filter(|group| group.behind_lock() > 0.0).collect();
-    let others = interval.active_processes().filter(|(process, row)| {
-        row.states.lock > 0.0 && (groups.is_empty() || groups.iter().all(|group| group.group != process.group()))
-    });
-    let mean = others.map(|(_, row)| row.states.lock).chain(groups.iter().map(|group| group.behind_lock())).sum();
-    if mean >= MIN_WHOLE_THREAD { mean } else { f64::from(tasks.counts.lock_wait) }
-}
-
-/// A mean that rounds to a thread.
-const MIN_WHOLE_THREAD: f64 = 0.5;
 
 /// Average number of threads in lock waits, in at most this number of cells; `-` if it is unknown or they are hidden.
 pub fn lock_waits_text(threads: Option<f64>, hidden: bool, cells: usize) -> SafeText {

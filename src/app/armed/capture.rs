@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::app::finding_command::{FindingCommand, FindingNotice};
 use crate::app::program::{stdio, threads};
 use crate::app::recorder::captures::Captures;
-use crate::app::recorder::{self, PendingRecords, Session};
+use crate::app::recorder::{self, PendingRecords, RecordingResult, Session};
 use crate::app::sampling::TimedSample;
 use crate::baseline::Baselines;
 use crate::recording::{FrameBacklog, FrameSummary, Meta, RecorderStatus, Timestamp};
@@ -118,18 +118,27 @@ impl Capture {
         }
     }
 
-    /// Ends the recording, and prints what was recorded, or why not. `last`: at the end of the program, which waits longer for the disk.
-    pub fn finish(mut self, last: bool, command: Option<&FindingCommand>) {
+    /// Ends the recording, and prints what was recorded, or why not.
+    pub fn finish(self, command: Option<&FindingCommand>) {
+        self.end(command, Session::finish);
+    }
+
+    /// The same at the end of the program, which waits longer for the disk.
+    pub fn finish_at_exit(mut self, command: Option<&FindingCommand>) {
         let begin = Instant::now();
-        while last && matches!(self.state, CaptureState::Creating(..)) && begin.elapsed() < CREATE_TIMEOUT {
+        while matches!(self.state, CaptureState::Creating(..)) && begin.elapsed() < CREATE_TIMEOUT {
             std::thread::sleep(Duration::from_millis(2));
             self.poll(command);
         }
+        self.end(command, Session::finish_patiently);
+    }
+
+    fn end(mut self, command: Option<&FindingCommand>, finish: fn(Session) -> RecordingResult) {
         self.poll(command);
         self.report_findings(command);
         match self.state {
             CaptureState::Recording(session) => {
-                let result = if last { session.finish_patiently() } else { session.finish() };
+                let result = finish(*session);
                 stdio::print_stderr(&result.failure().unwrap_or_else(|| result.summary()));
             }
             CaptureState::Creating(..) => {

@@ -12,7 +12,7 @@ use super::process_clock::{ProcessClocks, read_clock_ns};
 use crate::kernel::root::Root;
 use crate::kernel::task::{self, files::TaskFiles};
 use crate::kernel::waits::file_locks::read_lock_holders;
-use crate::sample::host::Host;
+use crate::sample::host::{Host, Privilege};
 use crate::sample::task::{ReadTime, Schedstat};
 use crate::sample::waits::{FutexWait, Syscall};
 use crate::sample::{Name, Reading};
@@ -60,8 +60,7 @@ pub struct ScanContext {
     pub follows_likely_mutexes: bool,
     /// False on a kernel without CONFIG_SCHED_INFO, which writes three zeros
     pub has_schedstat: bool,
-    own_uid: u32,
-    has_cap_sys_ptrace: bool,
+    privilege: Privilege,
     /// Every uid that owned a process
     pub owner_uids: BTreeSet<u32>,
     pub network_namespaces: NetworkNamespaceMembers,
@@ -91,8 +90,7 @@ impl ScanContext {
             file_lock_pids: read_lock_holders(root).into_iter().flat_map(|(waiter, holder)| [waiter, holder]).collect(),
             follows_likely_mutexes: false,
             has_schedstat: own_schedstat.as_deref().and_then(task::parse_schedstat).is_none_or(has_run),
-            own_uid: host.privilege.effective_uid,
-            has_cap_sys_ptrace: host.privilege.has_cap_sys_ptrace,
+            privilege: host.privilege.clone(),
             owner_uids: BTreeSet::new(),
             network_namespaces: NetworkNamespaceMembers::new(root),
         })
@@ -165,6 +163,6 @@ impl ScanContext {
 
     /// Whether wait channels and system calls of this user's tasks can be read.
     pub fn can_inspect_tasks_of(&self, uid: u32) -> bool {
-        self.has_cap_sys_ptrace || uid == self.own_uid
+        self.privilege.can_inspect_tasks_of(uid)
     }
 }

@@ -15,7 +15,7 @@ use crate::interval::cgroup::CgroupSpan;
 use crate::interval::disk::Operation;
 use crate::interval::memory::MemorySpan;
 use crate::interval::network::NicSpan;
-use crate::interval::task::ProcessSpan;
+use crate::interval::thread_states::mean_thread_states;
 use crate::sample::Instant;
 pub use disks::LATENCY_CLASSES;
 use disks::{DiskSummary, busiest_disks};
@@ -243,13 +243,9 @@ fn cpu_levels(input: &FigureInput) -> Box<[u8]> {
 
 /// Average number of threads in each state, in the order of `IntervalSummary::threads`.
 pub fn thread_states(evaluation: &Evaluation) -> Option<[f32; 5]> {
-    let tasks = evaluation.interval.tasks.as_ref()?;
-    let mut sums = [0.0; 5];
-    for ProcessSpan { states, .. } in &tasks.active_processes {
-        let parts = [states.user + states.system, states.run_queue, states.disk, states.lock, states.other_blocked];
-        sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
-    }
-    Some(sums.map(|sum| sum as f32))
+    let states = mean_thread_states(evaluation.interval.tasks.as_ref()?);
+    let cpu = states.user + states.system;
+    Some([cpu, states.run_queue, states.disk, states.lock, states.other_blocked].map(|threads| threads as f32))
 }
 
 /// In the order of `IntervalSummary::memory`.

@@ -76,7 +76,7 @@ pub fn record_armed(root: Root, configuration: &Configuration, options: &Record,
         samples += 1;
     }
     if let Some(capture) = recorder.capture.take() {
-        capture.finish(true, recorder.command.as_ref());
+        capture.finish_at_exit(recorder.command.as_ref());
     }
     drop(recorder);
     evaluations.finish()?;
@@ -187,7 +187,7 @@ impl ArmedRecorder<'_> {
         if phase == Phase::Over
             && let Some(capture) = self.capture.take()
         {
-            capture.finish(false, self.command.as_ref());
+            capture.finish(self.command.as_ref());
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
     Candidate, RuleContext, evidence_lock_chain, evidence_number, evidence_optional, evidence_text,
 };
+use crate::findings::server_causes::{BEHIND_FILE_LOCK, BEHIND_MUTEX};
 use crate::findings::wait_chain::holder::{describe_halt, describe_process_group};
 use crate::findings::wait_chain::link::{ChainConfidence, ChainLink};
 use crate::findings::wait_chain::named_holder::{describe_named_holder, holder_confidence, known_by, named_holder_evidence};
@@ -169,7 +170,10 @@ fn evidence(context: &RuleContext, server: &StuckServers) -> Vec<Evidence> {
             list.push(evidence_optional("stopped_seconds", *seconds));
         }
         StuckCause::Lock(queue) => {
-            list.push(evidence_text("cause", if queue.kind == WaitQueueKind::FileLock { "file lock" } else { "mutex" }));
+            list.push(evidence_text(
+                "cause",
+                if queue.kind == WaitQueueKind::FileLock { BEHIND_FILE_LOCK } else { BEHIND_MUTEX },
+            ));
             list.push(evidence_number("behind_lock_threads", queue.threads));
             let named = named_holder(context, server).filter(|_| queue.kind != WaitQueueKind::FileLock);
             let holder = named.map(|holder| holder.thread.wait.task.pid).or(queue.holder);

@@ -2,7 +2,7 @@
 
 use crate::baseline::{DeviceLoad, LatencyStatus, MAX_UNCONTENDED_OUTSTANDING};
 use crate::findings::device_waiters::{has_waiters, leads_to_device, with_lower_devices};
-use crate::findings::disk_latency::{SlowOperation, is_disk_slow};
+use crate::findings::disk_latency::{SLOWER_DEVICE, SlowOperation, is_disk_slow};
 use crate::findings::finding::{Kind, Severity};
 use crate::findings::formatting::{bytes, count, latency, lossy_name, multiple, percent, plural};
 use crate::findings::low_priority::is_background;
@@ -288,7 +288,7 @@ fn synchronized_array(context: &RuleContext, lower: DiskId) -> Option<(String, &
 impl LatencyCause {
     pub fn as_str(&self) -> &'static str {
         match self {
-            LatencyCause::SameLoad | LatencyCause::LowerThroughput { .. } => "slower",
+            LatencyCause::SameLoad | LatencyCause::LowerThroughput { .. } => SLOWER_DEVICE,
             LatencyCause::MoreLoad { .. } | LatencyCause::MoreLoadBelow { .. } => "more load",
             LatencyCause::Burst { .. } => "burst",
         }
