@@ -30,12 +30,14 @@ pub struct LearnedBaseline {
     /// The `LOWEST_KEPT` lowest awaits of any interval, ascending
     lowest_ms: Vec<f32>,
     /// The `HIGHEST_LOADS_KEPT` highest completions per second with a latency near the baseline, descending
-    well_rates: Vec<f32>,
+    #[serde(rename = "well_rates")]
+    rates_near_baseline: Vec<f32>,
     /// The same for the mean number of requests in flight
-    well_outstanding: Vec<f32>,
+    #[serde(rename = "well_outstanding")]
+    outstanding_near_baseline: Vec<f32>,
     /// The same for KiB per second; empty in files of earlier versions
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    well_kib_rates: Vec<f32>,
+    #[serde(rename = "well_kib_rates", skip_serializing_if = "Vec::is_empty")]
+    kib_rates_near_baseline: Vec<f32>,
     /// The last days with observations or uncontended intervals, in time order
     days: Vec<Day>,
     /// Of the last days: the observations under more than light load
@@ -59,7 +61,7 @@ struct Medians {
     all_loads: Option<Millis>,
     p50: Option<Millis>,
     p99: Option<Millis>,
-    taught_today: Option<f64>,
+    learned_today: Option<f64>,
     seen_today: Option<f64>,
 }
 
@@ -69,10 +71,11 @@ struct Medians {
 struct Today {
     day: i32,
     /// Under light load
-    taught: Reservoir,
+    #[serde(rename = "taught")]
+    learned: Reservoir,
     /// Under more load
-    #[serde(skip_serializing_if = "Reservoir::is_empty")]
-    taught_busy: Reservoir,
+    #[serde(rename = "taught_busy", skip_serializing_if = "Reservoir::is_empty")]
+    learned_busy: Reservoir,
     /// p50 and p99 of single requests, under light load
     #[serde(skip_serializing_if = "Reservoir::is_empty")]
     p50: Reservoir,
@@ -183,9 +186,9 @@ impl LearnedBaseline {
     pub fn baseline_load(&self) -> Option<BaselineLoad> {
         let highest = |list: &[f32]| list.get(HIGHEST_LOADS_KEPT - 1).map(|&value| f64::from(value));
         Some(BaselineLoad {
-            rate: highest(&self.well_rates)?,
-            kib_per_second: highest(&self.well_kib_rates).filter(|&kib| kib > 0.0),
-            outstanding: highest(&self.well_outstanding)?,
+            rate: highest(&self.rates_near_baseline)?,
+            kib_per_second: highest(&self.kib_rates_near_baseline).filter(|&kib| kib > 0.0),
+            outstanding: highest(&self.outstanding_near_baseline)?,
         })
     }
 
@@ -207,12 +210,12 @@ impl LearnedBaseline {
             return None;
         }
         let (first, last) = (self.early.first()?, self.early.last()?);
-        let taught: u32 = self.early.iter().map(|day| day.learned).fold(0, u32::saturating_add);
+        let learned: u32 = self.early.iter().map(|day| day.learned).fold(0, u32::saturating_add);
         let worst = self.early.iter().map(|day| day.learned_ms).fold(0.0, f32::max);
         let mut late: Vec<Day> = self.days.iter().copied().chain(self.today()).collect();
         late.retain(|day| day.uncontended >= MIN_INTERVALS && day.day.saturating_sub(last.day) >= MIN_DRIFT_AGE_DAYS);
         late.drain(..late.len().saturating_sub(DRIFT_DAYS));
-        if taught < MIN_INTERVALS || late.iter().any(|day| day.uncontended_ms <= worst) {
+        if learned < MIN_INTERVALS || late.iter().any(|day| day.uncontended_ms <= worst) {
             return None;
         }
         let days: BTreeSet<i32> = late.iter().map(|day| day.day).collect();
@@ -229,21 +232,21 @@ impl LearnedBaseline {
     }
 
     fn light_load_observations(&self) -> u32 {
-        self.days.iter().map(|day| day.learned).fold(self.today.taught.count(), u32::saturating_add)
+        self.days.iter().map(|day| day.learned).fold(self.today.learned.count(), u32::saturating_add)
     }
 
     fn busy_observations(&self) -> u32 {
-        self.busy_days.iter().map(|day| day.1).fold(self.today.taught_busy.count(), u32::saturating_add)
+        self.busy_days.iter().map(|day| day.1).fold(self.today.learned_busy.count(), u32::saturating_add)
     }
 
     /// Latencies with their weights
     fn light_load_values(&self) -> impl Iterator<Item = (f32, u32)> {
-        let today = self.today.taught.values_ms().iter().map(|&ms| (ms, 1));
+        let today = self.today.learned.values_ms().iter().map(|&ms| (ms, 1));
         self.days.iter().map(|day| (day.learned_ms, day.weight())).chain(today)
     }
 
     fn busy_values(&self) -> impl Iterator<Item = (f32, u32)> {
-        let today = self.today.taught_busy.values_ms().iter().map(|&ms| (ms, 1));
+        let today = self.today.learned_busy.values_ms().iter().map(|&ms| (ms, 1));
         self.busy_days.iter().map(|day| (day.2, day.1.min(Day::MAX_WEIGHT))).chain(today)
     }
 
@@ -258,17 +261,17 @@ impl LearnedBaseline {
             all_loads: latency(self.light_load_values().chain(self.busy_values()).collect()),
             p50: quantile(&self.today.p50, |day| day.2),
             p99: quantile(&self.today.p99, |day| day.3),
-            taught_today: self.today.taught.weighted_median(),
+            learned_today: self.today.learned.weighted_median(),
             seen_today: self.today.seen.weighted_median(),
         }
     }
 
     fn today(&self) -> Option<Day> {
-        let (taught, seen) = (&self.today.taught, &self.today.seen);
+        let (learned, seen) = (&self.today.learned, &self.today.seen);
         let day = Day {
             day: self.today.day,
-            learned: taught.count(),
-            learned_ms: self.medians.taught_today.unwrap_or_default() as f32,
+            learned: learned.count(),
+            learned_ms: self.medians.learned_today.unwrap_or_default() as f32,
             uncontended: seen.count(),
             uncontended_ms: self.medians.seen_today.unwrap_or_default() as f32,
         };
@@ -278,7 +281,7 @@ impl LearnedBaseline {
     fn learned_days(&self) -> BTreeSet<i32> {
         let today = self.today().into_iter();
         let light_load = self.days.iter().copied().chain(today).filter(|day| day.learned > 0).map(|day| day.day);
-        let busy_today = (self.today.taught_busy.count() > 0).then_some(self.today.day);
+        let busy_today = (self.today.learned_busy.count() > 0).then_some(self.today.day);
         light_load.chain(self.busy_days.iter().map(|day| day.0)).chain(busy_today).collect()
     }
 }

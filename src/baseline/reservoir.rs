@@ -82,8 +82,8 @@ pub struct Day {
 type DayRow = (i32, u32, f32, u32, f32);
 
 impl From<DayRow> for Day {
-    fn from((day, taught, taught_ms, seen, seen_ms): DayRow) -> Day {
-        Day { day, learned: taught, learned_ms: taught_ms, uncontended: seen, uncontended_ms: seen_ms }
+    fn from((day, learned, learned_ms, seen, seen_ms): DayRow) -> Day {
+        Day { day, learned, learned_ms, uncontended: seen, uncontended_ms: seen_ms }
     }
 }
 

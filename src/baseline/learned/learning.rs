@@ -34,23 +34,27 @@ impl LearnedBaseline {
             return;
         }
         let known = self.latency();
-        let taught =
+        let learned =
             observation.uncontended && known.is_none_or(|known| observation.r#await.0 <= known.0 * MAX_LEARNABLE_MULTIPLE);
         if self.is_among_lowest(observation) {
             insert_sorted(&mut self.lowest_ms, observation.r#await.0 as f32, LOWEST_KEPT, |a, b| a <= b);
         }
-        if taught || is_near_baseline(observation, known) {
-            insert_sorted(&mut self.well_rates, observation.rate as f32, HIGHEST_LOADS_KEPT, |a, b| a >= b);
-            insert_sorted(&mut self.well_outstanding, observation.outstanding as f32, HIGHEST_LOADS_KEPT, |a, b| a >= b);
-            insert_sorted(&mut self.well_kib_rates, observation.kib_per_second as f32, HIGHEST_LOADS_KEPT, |a, b| a >= b);
+        if learned || is_near_baseline(observation, known) {
+            insert_sorted(&mut self.rates_near_baseline, observation.rate as f32, HIGHEST_LOADS_KEPT, |a, b| a >= b);
+            insert_sorted(&mut self.outstanding_near_baseline, observation.outstanding as f32, HIGHEST_LOADS_KEPT, |a, b| {
+                a >= b
+            });
+            insert_sorted(&mut self.kib_rates_near_baseline, observation.kib_per_second as f32, HIGHEST_LOADS_KEPT, |a, b| {
+                a >= b
+            });
         }
         if !observation.uncontended {
             return;
         }
         self.advance_to_day(unix_day(observation.at_s));
         let mut is_kept = self.today.seen.push(observation.r#await.0 as f32);
-        if taught {
-            is_kept |= self.add_taught(observation);
+        if learned {
+            is_kept |= self.add_learned(observation);
         }
         if is_kept {
             self.medians = self.to_medians();
@@ -58,9 +62,9 @@ impl LearnedBaseline {
     }
 
     /// Adds an observation that is learned from; returns whether a median may have changed.
-    fn add_taught(&mut self, observation: &Observation) -> bool {
-        let taught = if observation.light_load { &mut self.today.taught } else { &mut self.today.taught_busy };
-        let mut is_kept = taught.push(observation.r#await.0 as f32);
+    fn add_learned(&mut self, observation: &Observation) -> bool {
+        let learned = if observation.light_load { &mut self.today.learned } else { &mut self.today.learned_busy };
+        let mut is_kept = learned.push(observation.r#await.0 as f32);
         if let Some(quantiles) = observation.quantiles.filter(|_| observation.light_load) {
             is_kept |= self.add_quantiles(quantiles);
         }
@@ -90,8 +94,8 @@ impl LearnedBaseline {
         self.today.p99 = self.today.p99.sanitized();
         self.quantile_days.retain(|day| day.1 > 0 && is_valid_latency(day.2) && is_valid_latency(day.3));
         self.drop_oldest_quantile_days();
-        self.today.taught = self.today.taught.sanitized();
-        self.today.taught_busy = self.today.taught_busy.sanitized();
+        self.today.learned = self.today.learned.sanitized();
+        self.today.learned_busy = self.today.learned_busy.sanitized();
         self.today.seen = self.today.seen.sanitized();
         self.days.retain(Day::is_valid);
         self.days.truncate(5 * MEDIAN_DAYS);
@@ -102,9 +106,9 @@ impl LearnedBaseline {
         let (lower, higher): (Comparator, Comparator) = (f32::total_cmp, |a, b| b.total_cmp(a));
         let lists = [
             (&mut self.lowest_ms, LOWEST_KEPT, lower),
-            (&mut self.well_rates, HIGHEST_LOADS_KEPT, higher),
-            (&mut self.well_outstanding, HIGHEST_LOADS_KEPT, higher),
-            (&mut self.well_kib_rates, HIGHEST_LOADS_KEPT, higher),
+            (&mut self.rates_near_baseline, HIGHEST_LOADS_KEPT, higher),
+            (&mut self.outstanding_near_baseline, HIGHEST_LOADS_KEPT, higher),
+            (&mut self.kib_rates_near_baseline, HIGHEST_LOADS_KEPT, higher),
         ];
         for (list, most, order) in lists {
             list.retain(|value| is_valid_latency(*value));
@@ -123,7 +127,7 @@ impl LearnedBaseline {
             return;
         }
         if let Some(over) = self.today() {
-            let busy = &self.today.taught_busy;
+            let busy = &self.today.learned_busy;
             let busy_ms = busy.weighted_median().unwrap_or_default() as f32;
             // A device that is never under light load is compared with its first days, too.
             let reference = match over.learned {
@@ -151,13 +155,13 @@ impl LearnedBaseline {
         self.medians = self.to_medians();
     }
 
-    /// Keeps the last `most` days of a kind, and more if those have fewer than `taught` learned intervals.
-    fn drop_oldest_days(&mut self, most: usize, taught: u32, kind: fn(&Day) -> bool) {
+    /// Keeps the last `most` days of a kind, and more if those have fewer than `learned` learned intervals.
+    fn drop_oldest_days(&mut self, most: usize, learned: u32, kind: fn(&Day) -> bool) {
         loop {
             let mut of_kind = self.days.iter().enumerate().filter(|(_, day)| kind(day));
             let Some((first, _)) = of_kind.next() else { return };
             let (rest, left) = of_kind.fold((0_usize, 0_u32), |(n, sum), (_, day)| (n + 1, sum.saturating_add(day.learned)));
-            if rest < most || left < taught && rest < 4 * MEDIAN_DAYS {
+            if rest < most || left < learned && rest < 4 * MEDIAN_DAYS {
                 return;
             }
             self.days.remove(first);
@@ -187,9 +191,9 @@ impl LearnedBaseline {
         let higher = |list: &[f32], value: f64| {
             list.len() < HIGHEST_LOADS_KEPT || list.last().is_some_and(|&lowest| value > f64::from(lowest))
         };
-        higher(&self.well_rates, observation.rate)
-            || higher(&self.well_outstanding, observation.outstanding)
-            || higher(&self.well_kib_rates, observation.kib_per_second)
+        higher(&self.rates_near_baseline, observation.rate)
+            || higher(&self.outstanding_near_baseline, observation.outstanding)
+            || higher(&self.kib_rates_near_baseline, observation.kib_per_second)
     }
 }
 
