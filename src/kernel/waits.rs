@@ -7,6 +7,7 @@ mod asked_connections;
 pub mod blocked;
 pub mod budget;
 mod core_dumps;
+mod cost_limit;
 pub mod file_locks;
 mod full_pipes;
 mod futex_words;

@@ -6,7 +6,6 @@
 //! itself (a thread that hands out work never does), or that the holder of another mutex waits there. Whether this is so is checked each
 //! time: the holder is the thread that wakes the next one. `interval::lock_graph` decides what is believed.
 
-mod cost_limit;
 mod holder_checks;
 mod queue_histories;
 
@@ -16,9 +15,9 @@ use std::path::PathBuf;
 use nix::time::ClockId;
 use rustc_hash::FxHashMap;
 
-use self::cost_limit::CostLimit;
 use self::holder_checks::HolderChecks;
 use self::queue_histories::{QueueHistories, QueueHistory};
+use super::cost_limit::CostLimit;
 use super::holder_wait::read_holder_wait;
 use super::lock_owners::FutexLock;
 use crate::ids::TaskId;

@@ -1,16 +1,16 @@
-//! Whether the program may be attached: where threads switch too often it would take too much of a CPU.
+//! Whether a program may be attached: where its events are too many it would take too much of a CPU.
 
 use crate::units::Counter;
 
 /// For so long it is not attached again where it would take too much.
 const DETACHED_NS: u64 = 60_000_000_000;
 
-/// Context switches per second above which the program takes more of a CPU than it may.
+/// Events per second above which a program takes more of a CPU than it may.
 #[derive(Debug, Default)]
 pub struct CostLimit {
     /// Of one CPU; `None`: any
     max_cpu_share: Option<f64>,
-    /// At the last sample, with its CLOCK_BOOTTIME
+    /// At the last update, with its CLOCK_BOOTTIME
     last: Option<(Counter, u64)>,
     /// CLOCK_BOOTTIME until which it is not attached
     detached_until_ns: u64,
@@ -25,11 +25,12 @@ impl CostLimit {
         now_ns >= self.detached_until_ns
     }
 
-    pub fn update(&mut self, switches: Option<Counter>, ns_per_switch: u64, now_ns: u64) {
-        let before = std::mem::replace(&mut self.last, switches.map(|count| (count, now_ns)));
-        let (Some(limit), Some(count), Some((older, older_ns))) = (self.max_cpu_share, switches, before) else { return };
+    /// `events`: so far, for example context switches of the machine.
+    pub fn update(&mut self, events: Option<Counter>, ns_per_event: u64, now_ns: u64) {
+        let before = std::mem::replace(&mut self.last, events.map(|count| (count, now_ns)));
+        let (Some(limit), Some(count), Some((older, older_ns))) = (self.max_cpu_share, events, before) else { return };
         let elapsed_ns = now_ns.saturating_sub(older_ns);
-        let cost_ns = count.0.saturating_sub(older.0).saturating_mul(ns_per_switch);
+        let cost_ns = count.0.saturating_sub(older.0).saturating_mul(ns_per_event);
         if cost_ns as f64 > elapsed_ns as f64 * limit {
             self.detached_until_ns = now_ns.saturating_add(DETACHED_NS);
         }
