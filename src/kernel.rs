@@ -119,10 +119,10 @@ impl Sampler {
 
     /// Reads the owners of locks inside the kernel from now on, where this program may load an eBPF program and sees all tasks by
     /// their numbers in the initial pid namespace. `program`: the path of stalltop, run again as the loader when threads wait for
-    /// such locks.
-    pub fn enable_kernel_lock_owners(&mut self, program: PathBuf) {
+    /// such locks. With `max_cpu_share`, of one CPU, what notes for which lock a thread waits is not attached while that would take more.
+    pub fn enable_kernel_lock_owners(&mut self, program: PathBuf, max_cpu_share: Option<f64>) {
         if self.root.is_host() && self.is_in_initial_pid_namespace() {
-            self.sub_sampler.waits.enable_kernel_lock_owners(program, self.host.machine.clone());
+            self.sub_sampler.waits.enable_kernel_lock_owners(program, self.host.machine.clone(), max_cpu_share);
         }
     }
 

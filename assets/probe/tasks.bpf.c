@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 // Threads in D that wait for a lock inside the kernel, and the thread that holds it: one row a waiting thread, from the
-// owner fields of the locks. src/kernel/probe.rs loads the object; build.sh makes it again, and .ci/run compares the bytes.
+// owner fields of the locks. For which lock it waits is in task_struct, or noted by the programs of lock_contention.h.
+// src/kernel/probe.rs loads the object; build.sh makes it again, and .ci/run compares the bytes.
 //
 // The types have only the members that are read: the loader finds where they lie in the running kernel (CO-RE). What a kernel
 // lacks is left out.
 #include <linux/types.h>
 #include <stdbool.h>
+#include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
@@ -46,7 +48,7 @@ enum {
 };
 // `LockField` in probe.rs: the first four are those of hung_task.h.
 enum { MUTEX, SEMAPHORE, RWSEM_WAITS_TO_READ, RWSEM_WAITS_TO_WRITE, KIND_MASK = 0x3 };
-enum { OWNER_IS_READER = 0x1, OWNER_IS_KERNEL_THREAD = 0x2, IS_MMAP_LOCK = 0x4, IS_KILLABLE = 0x8 };
+enum { OWNER_IS_READER = 0x1, OWNER_IS_KERNEL_THREAD = 0x2, IS_MMAP_LOCK = 0x4, IS_KILLABLE = 0x8, IS_BY_CONTENTION = 0x10 };
 
 // What the kernel has of the fields above: `LockFields` in probe/lock_fields.rs.
 enum {
@@ -57,6 +59,11 @@ enum {
 	HAS_RWSEM_OWNER = 0x10,
 	HAS_MMAP_LOCK = 0x20,
 };
+
+#include "lock_contention.h"
+
+// Set by tests: task_struct is taken for that of a kernel before 6.15.
+const volatile __u32 ignores_blocker = 0;
 
 // `Row` in probe.rs has the same layout.
 struct row { __u64 lock, owner_timeslices; __u32 tgid, tid, owner_tgid, owner_tid, owner_state, kind, flags, padding; };
@@ -87,16 +94,43 @@ static __always_inline struct task_struct *rwsem_owner(struct rw_semaphore *lock
 	return (struct task_struct *)(owner & ~RWSEM_FLAGS);
 }
 
-static __always_inline struct task_struct *lock_owner(struct task_struct *task, long state, struct row *row)
+// The lock, with its kind, for which a task waits, as the task says; 0: it does not say it.
+static __always_inline unsigned long blocker_of(struct task_struct *task)
 {
 	struct task_struct___of_6_15 *of_6_15 = (void *)task;
-	unsigned long blocker = 0;
 
+	if (ignores_blocker)
+		return 0;
 	if (bpf_core_field_exists(task->blocker))
-		blocker = BPF_CORE_READ(task, blocker);
-	else if (bpf_core_field_exists(of_6_15->blocker_mutex))
-		// Its kind is MUTEX, which is 0.
-		blocker = (unsigned long)BPF_CORE_READ(of_6_15, blocker_mutex);
+		return BPF_CORE_READ(task, blocker);
+	// Its kind is MUTEX, which is 0.
+	return bpf_core_field_exists(of_6_15->blocker_mutex) ? (unsigned long)BPF_CORE_READ(of_6_15, blocker_mutex) : 0;
+}
+
+// Whether a reader that has left the lock, which still names it, waits for it once more.
+static __always_inline bool waits_for(struct task_struct *reader, __u64 lock)
+{
+	unsigned long awaited = blocker_of(reader);
+
+	if (!awaited)
+		awaited = contended_lock(reader, BPF_CORE_READ(reader, pid));
+	return (awaited & ~(unsigned long)KIND_MASK) == lock;
+}
+
+static __always_inline struct task_struct *lock_owner(struct task_struct *task, long state, struct row *row)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	unsigned long own_mmap_lock = 0, blocker = blocker_of(task);
+	struct task_struct *owner;
+	struct rw_semaphore *lock;
+
+	if (mm && bpf_core_field_exists(mm->mmap_lock))
+		own_mmap_lock = (unsigned long)__builtin_preserve_access_index(&mm->mmap_lock);
+	if (!blocker) {
+		blocker = contended_lock(task, BPF_CORE_READ(task, pid));
+		if (blocker)
+			row->flags |= IS_BY_CONTENTION;
+	}
 	if (blocker) {
 		row->kind = blocker & KIND_MASK;
 		row->lock = blocker & ~(unsigned long)KIND_MASK;
@@ -110,20 +144,20 @@ static __always_inline struct task_struct *lock_owner(struct task_struct *task, 
 
 			return bpf_core_field_exists(lock->owner) ? (void *)(BPF_CORE_READ(lock, owner.counter) & ~MUTEX_FLAGS) : 0;
 		}
+		if (row->flags & IS_BY_CONTENTION && row->lock == own_mmap_lock)
+			row->flags |= IS_MMAP_LOCK;
 	} else {
-		struct mm_struct *mm = BPF_CORE_READ(task, mm);
-
 		// A wait for mmap_lock; whether it is one, the wait channel says. Where waits set blocker only one that a fatal signal ends has
 		// none (rw-semaphores set it since 6.17).
-		if ((bpf_core_field_exists(task->blocker) && !(state & TASK_WAKEKILL)) || !mm || !bpf_core_field_exists(mm->mmap_lock))
+		if (!own_mmap_lock || (bpf_core_field_exists(task->blocker) && !ignores_blocker && !(state & TASK_WAKEKILL)))
 			return 0;
 		row->kind = RWSEM_WAITS_TO_WRITE;
-		row->lock = (unsigned long)__builtin_preserve_access_index(&mm->mmap_lock);
+		row->lock = own_mmap_lock;
 		row->flags |= IS_MMAP_LOCK | (state & TASK_WAKEKILL ? IS_KILLABLE : 0);
 	}
-	struct rw_semaphore *lock = (void *)row->lock;
-
-	return bpf_core_field_exists(lock->owner) ? rwsem_owner(lock, row) : 0;
+	lock = (void *)row->lock;
+	owner = bpf_core_field_exists(lock->owner) ? rwsem_owner(lock, row) : 0;
+	return owner && row->flags & OWNER_IS_READER && waits_for(owner, row->lock) ? 0 : owner;
 }
 
 static __always_inline unsigned int known_fields(void)

@@ -165,17 +165,14 @@ fn new_sampler(root: Root, probes: ProbeMode) -> Result<Sampler, Failure> {
         Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
     })?;
     let program = loader_process::own_executable;
+    let max_cpu_share = (probes == ProbeMode::Auto).then_some(MAX_PROBE_CPU_SHARE);
     if probes != ProbeMode::Off {
-        sampler.enable_kernel_lock_owners(program());
+        sampler.enable_kernel_lock_owners(program(), max_cpu_share);
+        sampler.enable_lock_wakers(program(), max_cpu_share);
     }
     match probes {
         ProbeMode::Off => {}
-        ProbeMode::Auto => sampler.enable_lock_wakers(program(), Some(MAX_PROBE_CPU_SHARE)),
-        ProbeMode::On => sampler.enable_lock_wakers(program(), None),
-    }
-    match probes {
-        ProbeMode::Off => {}
-        ProbeMode::Auto => sampler.enable_block_latencies(program(), Some(MAX_PROBE_CPU_SHARE)),
+        ProbeMode::Auto => sampler.enable_block_latencies(program(), max_cpu_share),
         ProbeMode::On => {
             sampler.enable_block_latencies(program(), None);
             if let Err(why) = sampler.wait_for_block_latencies() {

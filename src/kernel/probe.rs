@@ -2,6 +2,7 @@
 //!
 //! - here: the task iterator, which reads which threads wait for locks inside the kernel, and which thread holds each lock
 //!   (`waits/kernel_lock_owners.rs` uses it)
+//! - `lock_contention`: for which locks threads wait, where they do not say it themselves, for the iterator
 //! - `lock_fields`: which of the fields for this the kernel has
 //! - `block`, `file_systems`, `run_queue`, `query`: histograms of block requests, of calls on files, of waits for a CPU, of queries
 //! - `wakes`, `lock_wakers`: which thread wakes which, and which thread was woken last at a mutex
@@ -15,6 +16,7 @@ pub mod block_latencies;
 mod duty_cycle;
 pub mod file_systems;
 pub mod loader_process;
+pub mod lock_contention;
 pub mod lock_fields;
 pub mod lock_wakers;
 mod map_words;
@@ -40,6 +42,7 @@ use crate::kernel::root::Root;
 use crate::kernel::sys;
 use crate::sample::Absent;
 use loader_process::{LoaderProcess, ProbeProgram};
+use lock_contention::LockContention;
 use lock_fields::LockFields;
 use probe_error::ProbeError;
 
@@ -81,6 +84,9 @@ pub fn possible_cpus(root: &Root) -> u32 {
 #[derive(Debug)]
 pub struct TaskIterator {
     link: OwnedFd,
+    /// The programs that note for it for which locks threads wait, once they are attached; `None`: this kernel has no such tracepoints, or
+    /// refuses the programs
+    contention: Option<LockContention>,
 }
 
 /// `struct row` in assets/probe/tasks.bpf.c
@@ -100,8 +106,10 @@ pub struct LockRow {
     pub owner_is_kernel_thread: bool,
     /// It is mmap_lock of the thread's own process, for which the thread waits only if its wait channel says so
     pub is_mmap_lock: bool,
-    /// A fatal signal ends the wait (TASK_WAKEKILL)
+    /// A fatal signal ends the wait (TASK_WAKEKILL); only of mmap_lock that is known by the wait channel
     pub is_killable: bool,
+    /// The lock is known by the tracepoint contention_begin
+    pub is_by_contention: bool,
     pub pid: u32,
     pub tid: u32,
     pub owner_pid: u32,
@@ -126,11 +134,19 @@ impl TaskIterator {
         TaskIterator::attach(LoaderProcess::load(program, ProbeProgram::TaskIterator)?.descriptors)
     }
 
-    /// Attaches a loaded program.
-    fn attach(descriptors: Vec<OwnedFd>) -> Result<TaskIterator, ProbeError> {
-        let [program] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| ProbeError::Descriptors)?;
+    /// Attaches the iterator of the loaded programs.
+    pub fn attach(descriptors: Vec<OwnedFd>) -> Result<TaskIterator, ProbeError> {
+        let mut descriptors = descriptors.into_iter();
+        let program = descriptors.next().ok_or(ProbeError::Descriptors)?;
         let link = sys::bpf_link_create(program.as_fd()).map_err(|why| ProbeError::Refused(why.into()))?;
-        Ok(TaskIterator { link })
+        let others = <[OwnedFd; 4]>::try_from(descriptors.collect::<Vec<_>>()).ok();
+        // Without them it names the holders of fewer locks.
+        Ok(TaskIterator { link, contention: others.and_then(|others| LockContention::new(others).ok()) })
+    }
+
+    /// The programs that note for which locks threads wait.
+    pub fn contention(&mut self) -> Option<&mut LockContention> {
+        self.contention.as_mut()
     }
 
     /// Reads all tasks: about 0.15 µs a thread, and 0.5 µs for each row.
@@ -143,7 +159,9 @@ impl TaskIterator {
     pub fn lock_fields(&self) -> io::Result<Option<LockFields>> {
         let rows = self.read_pass()?;
         let last = rows.as_chunks().0.last();
-        Ok(last.filter(|row| !LockRow::from_bytes(row).is_of_thread()).map(|row| LockFields::new(flags_of(row))))
+        Ok(last
+            .filter(|row| !LockRow::from_bytes(row).is_of_thread())
+            .map(|row| LockFields::new(flags_of(row), self.contention.is_some())))
     }
 
     fn read_pass(&self) -> io::Result<Vec<u8>> {
@@ -172,6 +190,7 @@ impl LockRow {
             owner_is_kernel_thread: flags & 2 != 0,
             is_mmap_lock: flags & 4 != 0,
             is_killable: flags & 8 != 0,
+            is_by_contention: flags & 16 != 0,
             pid: word(4),
             tid: word(5),
             owner_pid: word(6),

@@ -108,8 +108,8 @@ pub struct SubSampleReadings {
 impl WaitCounter {
     /// Reads the owners of locks inside the kernel from now on, where the kernel lets this program load an eBPF program.
     /// `program`: the path of stalltop, run again as the loader.
-    pub fn enable_kernel_lock_owners(&mut self, program: PathBuf, machine: Name) {
-        self.kernel_lock_owners = KernelLockOwners::new(program, machine);
+    pub fn enable_kernel_lock_owners(&mut self, program: PathBuf, machine: Name, max_cpu_share: Option<f64>) {
+        self.kernel_lock_owners = KernelLockOwners::new(program, machine, max_cpu_share);
     }
 
     /// Finds the holders of mutexes that name no owner from now on, where the kernel lets this program load an eBPF program.

@@ -30,7 +30,7 @@ use crate::kernel::sys;
 /// What the child loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeProgram {
-    /// Its only descriptor is the program.
+    /// The descriptors of the iterator, then, where the kernel has the tracepoints, of the programs and maps of `lock_contention`
     TaskIterator,
     /// The descriptors of the program and of its maps `histograms` and `devices`
     Block(BlockLayout),

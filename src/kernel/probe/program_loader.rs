@@ -18,13 +18,14 @@ use self::task_layout::LayoutError;
 use super::block::BlockLayout;
 use super::file_systems::{self, FileSystemsLayout, PATH_BYTES, SLOTS};
 use super::loader_process::{Loaded, ProbeProgram};
+use super::lock_contention;
 use super::run_queue::{PROCESS_SLOTS, RunQueueLayout};
 use crate::kernel::mounts::{Mount, MountTable};
 use crate::kernel::root::Root;
 use crate::kernel::sys;
 use crate::sample::Absent;
 
-/// The object file with the program `tasks`, which writes one row for each thread.
+/// The object file with the program `tasks`, which writes one row for each thread, and those that note for which locks threads wait.
 const TASKS_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/tasks.bpf.o");
 /// The object file with the program `request_completed`, which counts block requests.
 const BLOCK_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/block.bpf.o");
@@ -70,7 +71,7 @@ fn short_message(error: &ProgramError) -> String {
 pub fn load_program(wanted: ProbeProgram) -> Result<Loaded, LoadError> {
     let types = Btf::from_sys_fs;
     match wanted {
-        ProbeProgram::TaskIterator => load_tasks(&types()?).map(Loaded::new),
+        ProbeProgram::TaskIterator => load_tasks(&types()?, false),
         ProbeProgram::Block(layout) => load_block(&types()?, layout).map(Loaded::new),
         ProbeProgram::FileSystems(layout) => load_file_systems(&types()?, layout),
         ProbeProgram::RunQueue(layout) => load_run_queue(&types()?, layout).map(Loaded::new),
@@ -80,11 +81,42 @@ pub fn load_program(wanted: ProbeProgram) -> Result<Loaded, LoadError> {
     }
 }
 
-fn load_tasks(types: &Btf) -> Result<Vec<OwnedFd>, LoadError> {
-    let mut object = EbpfLoader::new().btf(Some(types)).load(TASKS_OBJECT)?;
+/// The iterator as on a kernel on which no thread says itself for which lock it waits (before Linux 6.15): for tests.
+pub fn load_tasks_without_blocker() -> Result<Loaded, LoadError> {
+    load_tasks(&Btf::from_sys_fs()?, true)
+}
+
+fn load_tasks(types: &Btf, ignores_blocker: bool) -> Result<Loaded, LoadError> {
+    let with_maps = |waits: u32, counts: u32| {
+        EbpfLoader::new()
+            .btf(Some(types))
+            .map_max_entries("waits", waits)
+            .map_max_entries("counts", counts)
+            .override_global("ignores_blocker", &u32::from(ignores_blocker), true)
+            .load(TASKS_OBJECT)
+    };
+    let whole = with_maps(lock_contention::WAIT_PLACES, lock_contention::COUNTS);
+    let has_maps = whole.is_ok();
+    // Before Linux 5.11 maps are locked memory, of which a user may have little: the iterator alone needs none.
+    let mut object = whole.or_else(|_| with_maps(1, 1))?;
     let program: &mut Iter = object.program_mut("tasks").ok_or_else(|| missing("tasks"))?.try_into()?;
     program.load("task", types)?;
-    Ok(vec![program.fd()?.as_fd().try_clone_to_owned()?])
+    let mut loaded = Loaded::new(vec![program.fd()?.as_fd().try_clone_to_owned()?]);
+    // Where it fails the kernel has no such tracepoints: before Linux 5.19.
+    if has_maps && let Ok(descriptors) = load_lock_contention(&mut object, types) {
+        loaded.descriptors.extend(descriptors);
+    }
+    Ok(loaded)
+}
+
+/// The descriptors of the programs, then of the maps.
+fn load_lock_contention(object: &mut Ebpf, types: &Btf) -> Result<Vec<OwnedFd>, LoadError> {
+    let programs = lock_contention::TRACEPOINTS.map(|name| load_tracepoint(object, name, name, types));
+    let mut descriptors = programs.into_iter().collect::<Result<Vec<OwnedFd>, _>>()?;
+    for map in lock_contention::MAPS {
+        descriptors.push(map_descriptor(object, map)?);
+    }
+    Ok(descriptors)
 }
 
 fn load_block(types: &Btf, layout: BlockLayout) -> Result<Vec<OwnedFd>, LoadError> {

@@ -13,3 +13,8 @@ pub struct LoadError;
 pub fn load_program(_: ProbeProgram) -> Result<Loaded, LoadError> {
     Err(LoadError)
 }
+
+/// Always fails.
+pub fn load_tasks_without_blocker() -> Result<Loaded, LoadError> {
+    Err(LoadError)
+}

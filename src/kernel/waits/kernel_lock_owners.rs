@@ -1,11 +1,14 @@
 //! The owners of locks inside the kernel for which threads in D wait, by the eBPF task iterator (`kernel/probe`), and what those
 //! threads do. Without the iterator, and while no thread waits so, nothing is read.
 
+mod contention_use;
+
 use std::cmp::Reverse;
 use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 
+use self::contention_use::ContentionUse;
 use super::holder_wait::{is_same_wait, read_holder_wait};
 use crate::kernel::clock::thread_cpu_ns;
 use crate::kernel::probe::on_demand::OnDemandProbe;
@@ -32,6 +35,7 @@ const MIN_INTERVAL_PER_TIME: u64 = 250;
 #[derive(Debug, Default)]
 pub struct KernelLockOwners {
     iterator: OnDemandProbe<TaskIterator>,
+    contention: ContentionUse,
     /// `utsname.machine`
     machine: Name,
     /// Of the current sub-sample, by tid
@@ -77,9 +81,11 @@ struct ContendedLock {
 }
 
 impl KernelLockOwners {
-    /// `program`: the path of stalltop, run again as the loader.
-    pub fn new(program: PathBuf, machine: Name) -> KernelLockOwners {
-        KernelLockOwners { iterator: OnDemandProbe::new(program), machine, ..KernelLockOwners::default() }
+    /// `program`: the path of stalltop, run again as the loader. With a share, of one CPU, the programs at the tracepoints of contention
+    /// are not attached where they would take more.
+    pub fn new(program: PathBuf, machine: Name, max_cpu_share: Option<f64>) -> KernelLockOwners {
+        let contention = ContentionUse::new(max_cpu_share);
+        KernelLockOwners { iterator: OnDemandProbe::new(program), contention, machine, ..KernelLockOwners::default() }
     }
 
     /// Begins a sub-sample.
@@ -94,6 +100,13 @@ impl KernelLockOwners {
 
     /// Ends the sub-sample with this number: reads the owners of the locks with the most waiters.
     pub fn read_owners(&mut self, files: &mut TaskFiles, (sub_sample, now_ns): (u16, u64)) {
+        if !self.waiters.is_empty() {
+            self.contention.saw_waiters(now_ns);
+        }
+        // It is also asked while no thread waits, so that its loader is reaped, and the programs are detached.
+        if let Some(programs) = self.iterator.get().and_then(TaskIterator::contention) {
+            self.contention.update(programs, now_ns);
+        }
         if self.sightings < MIN_SIGHTINGS {
             self.sightings = self.sightings.saturating_add(u32::try_from(self.waiters.len()).unwrap_or(u32::MAX));
             if self.sightings < MIN_SIGHTINGS {
@@ -103,7 +116,6 @@ impl KernelLockOwners {
         if !self.waiters.is_empty() {
             self.iterator.request(now_ns);
         }
-        // It is also asked while no thread waits, so that its loader is reaped.
         let Some(iterator) = self.iterator.get() else { return };
         if self.waiters.is_empty() || now_ns < self.next_reading_ns {
             return;
@@ -139,17 +151,9 @@ impl KernelLockOwners {
     }
 
     fn record_reading(&mut self, files: &mut TaskFiles, rows: &[LockRow], (sub_sample, now_ns): (u16, u64)) {
-        let is_waiter = |row: &&LockRow| {
-            let known = self.waiters.get(&row.tid).filter(|waiter| waiter.pid == row.pid);
-            match known.map(|waiter| waiter.place) {
-                _ if !row.is_mmap_lock => true,
-                Some(WaitPlace::OwnMmapLock) => true,
-                // There the locks of anon_vma and i_mmap are waited for without regard to fatal signals.
-                Some(WaitPlace::RwSemaphoreOfMemoryMapCall) => row.is_killable,
-                _ => false,
-            }
-        };
-        let rows: Vec<LockRow> = rows.iter().filter(is_waiter).copied().collect();
+        let rows: Vec<LockRow> = rows.iter().filter(|row| self.is_waiter(row)).copied().collect();
+        let says_its_lock = |row: &&LockRow| !row.is_by_contention && self.waiters.contains_key(&row.tid);
+        self.contention.saw_reading(rows.iter().filter(says_its_lock).count() < self.waiters.len(), now_ns);
         for row in &rows {
             let lock = self.number(row.lock);
             self.waiting.insert(row.tid, lock);
@@ -182,6 +186,18 @@ impl KernelLockOwners {
             owners.push((row.owner_timeslices, owner));
         }
         self.last_owners = owners;
+    }
+
+    /// Whether the thread waits for this lock.
+    fn is_waiter(&self, row: &LockRow) -> bool {
+        let known = self.waiters.get(&row.tid).filter(|waiter| waiter.pid == row.pid);
+        match known.map(|waiter| waiter.place) {
+            _ if !row.is_mmap_lock || row.is_by_contention => true,
+            Some(WaitPlace::OwnMmapLock) => true,
+            // There the locks of anon_vma and i_mmap are waited for without regard to fatal signals.
+            Some(WaitPlace::RwSemaphoreOfMemoryMapCall) => row.is_killable,
+            _ => false,
+        }
     }
 
     /// Whether the reader that mmap_lock names waits for it itself: it has left it before. The iterator has no row of such a thread.
@@ -326,6 +342,7 @@ mod tests {
             owner_is_kernel_thread: false,
             is_mmap_lock: true,
             is_killable: false,
+            is_by_contention: false,
             pid: 700,
             tid: 701,
             owner_pid: 700,

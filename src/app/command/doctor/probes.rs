@@ -37,30 +37,42 @@ pub fn bpf_iterator_line(in_initial_pid_namespace: bool, probes: ProbeMode) -> S
     }
 }
 
-/// The holders of which locks inside the kernel are named, by the fields that the program has found.
+/// The holders of which locks inside the kernel are named, and by what, as the programs have found.
 fn kernel_locks(fields: LockFields) -> String {
+    let (field, has_contention) = fields.awaited_lock();
     let name = |locks: &HeldLocks| match locks {
         HeldLocks::Mutexes => "mutexes",
         HeldLocks::Semaphores => "semaphores",
+        HeldLocks::RwSemaphores if has_contention => "rw-semaphores",
         HeldLocks::RwSemaphores => "rw-semaphores (from Linux 6.17 on)",
         HeldLocks::MmapLock => "mmap_lock",
     };
     let (named, others): (Vec<HeldLocks>, Vec<HeldLocks>) =
         HeldLocks::ALL.into_iter().partition(|&locks| fields.missing(locks).is_none());
     let list = |locks: &[HeldLocks]| locks.iter().map(name).collect::<Vec<_>>().join(", ");
+    let how = match (field, has_contention) {
+        (None, false) => String::new(),
+        (Some(field), false) => format!(" (by {field})"),
+        (Some(field), true) => format!(" (by {field}, else {BY_CONTENTION})"),
+        (None, true) => format!(" ({BY_CONTENTION})"),
+    };
     let what = "holders of locks inside the kernel";
     let Some(missing) = others.first().and_then(|&first| fields.missing(first)) else {
-        return format!("{what} are named: of {}", list(&named));
+        return format!("{what} are named: of {}{how}", list(&named));
     };
-    let why = format!("of {} they are not: this kernel has no {missing}: {BLOCKER_REMEDY}", list(&others));
+    let remedy = if has_contention { "CONFIG_DETECT_HUNG_TASK_BLOCKER, in Linux 6.16" } else { BLOCKER_REMEDY };
+    let why = format!("of {} they are not: this kernel has no {missing}: {remedy}", list(&others));
     match named.is_empty() {
         true => format!("{what} are not named: {why}"),
-        false => format!("{what} are named of {}; {why}", list(&named)),
+        false => format!("{what} are named of {}{how}; {why}", list(&named)),
     }
 }
 
+/// What it can say.
+const BY_CONTENTION: &str = "by the tracepoint contention_begin, for waits that begin while threads are seen to wait";
 /// The versions from which on threads say for which lock they wait.
-const BLOCKER_REMEDY: &str = "CONFIG_DETECT_HUNG_TASK_BLOCKER, in Linux 6.15 for mutexes, 6.16 semaphores, 6.17 rw-semaphores";
+const BLOCKER_REMEDY: &str = "CONFIG_DETECT_HUNG_TASK_BLOCKER, in Linux 6.15 for mutexes, 6.16 semaphores, 6.17 rw-semaphores; or Linux \
+                              5.19 with its tracepoint contention_begin";
 
 /// Whether the latencies of single disk requests can be measured: attaches the program, and detaches it again.
 pub fn block_latencies_line(root: &Root, probes: ProbeMode) -> String {
@@ -111,12 +123,23 @@ mod tests {
 
     #[test]
     fn the_locks_whose_holders_this_kernel_does_not_name_are_listed_with_what_it_lacks() {
-        let all = kernel_locks(LockFields::new(u32::MAX));
-        assert!(all.ends_with("are named: of mutexes, semaphores, rw-semaphores (from Linux 6.17 on), mmap_lock"), "{all}");
-        let old = kernel_locks(LockFields::new(0b11_0100));
+        let all = kernel_locks(LockFields::new(u32::MAX, false));
+        let expected =
+            "are named: of mutexes, semaphores, rw-semaphores (from Linux 6.17 on), mmap_lock (by task_struct.blocker)";
+        assert!(all.ends_with(expected), "{all}");
+        let old = kernel_locks(LockFields::new(0b11_0100, false));
         let expected = "are named of mmap_lock; of mutexes, semaphores, rw-semaphores (from Linux 6.17 on) they are not: this kernel has \
                         no task_struct.blocker: CONFIG_DETECT_HUNG_TASK_BLOCKER, ";
         assert!(old.contains(expected), "{old}");
-        assert!(kernel_locks(LockFields::new(0)).starts_with("holders of locks inside the kernel are not named: of mutexes, "));
+        let since_5_19 = kernel_locks(LockFields::new(0b11_0100, true));
+        let expected = "are named of mutexes, rw-semaphores, mmap_lock (by the tracepoint contention_begin, ";
+        assert!(since_5_19.contains(expected), "{since_5_19}");
+        assert!(since_5_19.contains("; of semaphores they are not: this kernel has no task_struct.blocker: "), "{since_5_19}");
+        let now = kernel_locks(LockFields::new(u32::MAX, true));
+        assert!(now.contains("mmap_lock (by task_struct.blocker, else by the tracepoint contention_begin, "), "{now}");
+        assert!(
+            kernel_locks(LockFields::new(0, false))
+                .starts_with("holders of locks inside the kernel are not named: of mutexes, ")
+        );
     }
 }

@@ -42,8 +42,9 @@ pub const KERNEL_LOCK_CONTENTION: Rule = Rule {
                storage or in memory reclaim count in idle-but-blocked instead. Threads in one wait for 5 s are a \
                hung-task finding, and are not reported here, unless they wait for a frozen file system. Where no CPU is idle, cpu-saturated names the lock if more \
                threads than CPUs wait for it and at least a quarter of the busy time is system time.",
-    caveats: "Which thread holds the lock is known only to root (CAP_BPF and CAP_PERFMON) with an eBPF program, since Linux 6.15 for \
-              mutexes, 6.16 semaphores, 6.17 rw-semaphores, before only for mmap_lock; a lock held by readers names the one that came \
+    caveats: "Which thread holds the lock is known only to root (CAP_BPF and CAP_PERFMON) with eBPF programs: of mutexes and \
+              rw-semaphores since Linux 5.19, there only for waits that begin while threads are seen to wait, of semaphores since 6.16, of \
+              mmap_lock also before; a lock held by readers names the one that came \
               last. The name of a lock is that of the function's usual lock. Where wait \
               channels are hidden (other users' tasks, no privilege) such threads are not seen.",
     next_steps: &[
