@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stalltop::kernel::probe::TaskIterator;
+use stalltop::kernel::probe::{LockRow, TaskIterator};
 
 use crate::attempt::Attempt;
 use crate::check_result::CheckResult;
@@ -18,7 +18,7 @@ use crate::scenario::Lab;
 
 /// What the load wrote, and what its thread does.
 #[derive(Clone, Debug, PartialEq)]
-struct Truth {
+pub struct Truth {
     tid: u32,
     /// Odd inside of the call
     calls: u64,
@@ -29,7 +29,7 @@ struct Truth {
 }
 
 impl Truth {
-    fn read(path: &Path) -> Option<Truth> {
+    pub fn read(path: &Path) -> Option<Truth> {
         let bytes = fs::read(path).ok()?;
         let number = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let tid = u32::try_from(number(0)?).ok().filter(|&tid| tid > 0)?;
@@ -41,12 +41,12 @@ impl Truth {
     }
 
     /// It is inside of the call, and computes there. One that waits for a CPU may have been woken to take the lock.
-    fn computes(&self) -> bool {
+    pub fn computes(&self) -> bool {
         self.calls % 2 == 1 && self.state == "R" && self.on_cpu
     }
 
     /// It is inside of the call, and on storage.
-    fn is_on_storage(&self) -> bool {
+    pub fn is_on_storage(&self) -> bool {
         self.calls % 2 == 1 && ["__iomap_dio_rw", "submit_bio_wait", "jbd2_log_wait_commit"].contains(&self.wchan.as_str())
     }
 }
@@ -60,16 +60,19 @@ fn switches(tid: u32) -> Option<(u64, u64)> {
     Some((schedstat.split_whitespace().nth(2)?.parse().ok()?, left.sum()))
 }
 
-/// Looks at the owner fields during which the thread of the load held the lock all the time and threads of process `pid` waited: those
-/// in which all rows of these name it, and all of them.
-fn looks(pid: u32, truth: &Path, seconds: u64, holds_the_lock: fn(&Truth) -> bool) -> (u32, u32) {
-    let program = Path::new(program());
-    let iterator = TaskIterator::load(program).expect("the eBPF program is loaded");
+/// Looks, four seconds long, at the owner fields during which the thread of the load held the lock all the time and threads
+/// of the load waited: those in which all rows of these name it, and all of them.
+pub fn looks(
+    iterator: &TaskIterator,
+    truth: &Path,
+    is_row_of_load: impl Fn(&LockRow) -> bool,
+    holds_the_lock: fn(&Truth) -> bool,
+) -> (u32, u32) {
     let (mut right, mut all) = (0, 0);
-    let end = Instant::now() + Duration::from_secs(seconds);
+    let end = Instant::now() + Duration::from_secs(4);
     while Instant::now() < end {
         let before = Truth::read(truth).expect("what the load wrote");
-        let rows: Vec<_> = iterator.read_locks().expect("the rows").into_iter().filter(|row| row.pid == pid).collect();
+        let rows: Vec<_> = iterator.read_locks().expect("the rows").into_iter().filter(&is_row_of_load).collect();
         let after = Truth::read(truth).expect("what the load wrote");
         let holder = before.tid;
         if before == after && holds_the_lock(&before) && !rows.is_empty() {
@@ -85,7 +88,7 @@ fn looks(pid: u32, truth: &Path, seconds: u64, holds_the_lock: fn(&Truth) -> boo
     (right, all)
 }
 
-fn is_named(said: &mut CheckResult, finding: &serde_json::Value, thread: &str, truth: &Path) {
+pub fn is_named(said: &mut CheckResult, finding: &serde_json::Value, thread: &str, truth: &Path) {
     if finding.is_null() {
         return;
     }
@@ -95,13 +98,14 @@ fn is_named(said: &mut CheckResult, finding: &serde_json::Value, thread: &str, t
 }
 
 fn check_looks(load: &Load, truth: &Path, holds_the_lock: fn(&Truth) -> bool) {
-    let (right, all) = looks(load.pid(), truth, 4, holds_the_lock);
+    let iterator = TaskIterator::load(Path::new(program())).expect("the eBPF program is loaded");
+    let (right, all) = looks(&iterator, truth, |row| row.pid == load.pid(), holds_the_lock);
     println!("{right} of {all} looks name the thread that holds the lock");
     assert!(all >= 20, "only {all} looks while the thread held the lock");
     assert!(f64::from(right) >= f64::from(all) * 0.99, "{right} of {all} looks");
 }
 
-fn start(state: &Path, folder: &Path, mode: &str) -> (Load, PathBuf) {
+pub fn start(state: &Path, folder: &Path, mode: &str) -> (Load, PathBuf) {
     let truth = state.join("truth");
     let mut command = Command::new(klock());
     command.args([mode, "28", "60"]).arg(folder).env("TRUTH", &truth);

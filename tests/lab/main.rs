@@ -48,6 +48,7 @@ mod held;
 mod held_truth;
 mod holders;
 mod java;
+mod kernel_contention;
 mod kernel_holders;
 mod kernel_locks;
 mod limits;

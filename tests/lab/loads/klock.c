@@ -168,6 +168,15 @@ static void *dir_syncer(void *a) {
     }
     return a;
 }
+/* Others list that directory: a fatal signal ends their wait for its lock. */
+static void *list_reader(void *a) {
+    name("list_reader"); static __thread char b[1 << 16];
+    int fd = open(folder, O_RDONLY | O_DIRECTORY);
+    if (fd < 0) die(folder);
+    for (;;) { lseek(fd, 0, SEEK_SET); while (syscall(SYS_getdents64, fd, b, sizeof b) > 0) {} rest(); }
+    return a;
+}
+static void list_sync(void) { many(list_reader); pthread_t t; if (pthread_create(&t, 0, dir_syncer, 0)) die("thread"); }
 static void dir_sync(void) { many(searcher); pthread_t t; pthread_create(&t, 0, dir_syncer, 0); }
 /* Mounts of one mount namespace. */
 static void *mounter(void *a) {
@@ -271,7 +280,7 @@ int main(int c, char **v) {
     count = atoi(v[2]); if (c > 4) folder = v[4];
     struct { const char *name; void (*run)(void); } modes[] = {
         {"mm", mm}, {"mm-apart", mm_apart}, {"mm-sync", mm_sync}, {"rename", rename_storm}, {"clone", clone_exit}, {"cgroup", cgroups}, {"cgroup-apart", cgroups_apart}, {"netns", net_namespaces},
-        {"rename-list", rename_list}, {"protect", protect}, {"direct", direct}, {"dir-sync", dir_sync}, {"position", position}, {"mount", mounts}, {"link", links},
+        {"rename-list", rename_list}, {"protect", protect}, {"direct", direct}, {"dir-sync", dir_sync}, {"list-sync", list_sync}, {"position", position}, {"mount", mounts}, {"link", links},
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) if (!strcmp(v[1], modes[i].name)) {
         modes[i].run(); sleep(atoi(v[3])); _exit(0);
