@@ -9,7 +9,7 @@ use stalltop::kernel::probe::{LockRow, TaskIterator};
 
 use crate::attempt::Attempt;
 use crate::disk_load::DiskLoad;
-use crate::kernel_holders::{Truth, is_named, looks, start};
+use crate::kernel_holders::{MIN_LOOKS, Truth, is_named, looks, start};
 use crate::scenario::Lab;
 
 /// The iterator as on a kernel before 6.15, with the programs attached; `None`: the test is skipped.
@@ -31,7 +31,7 @@ fn check_looks(folder: &Path, mode: &str, holds_the_lock: fn(&Truth) -> bool) {
     let is_row_of_load = |row: &LockRow| row.pid == load.pid() && row.is_by_contention;
     let (right, all) = looks(&iterator, &truth, is_row_of_load, holds_the_lock);
     println!("{mode}: {right} of {all} looks name the thread that holds the lock");
-    assert!(all >= 20, "only {all} looks while the thread held the lock");
+    assert!(all >= MIN_LOOKS, "only {all} looks while the thread held the lock");
     assert!(f64::from(right) >= f64::from(all) * 0.95, "{right} of {all} looks");
 }
 
