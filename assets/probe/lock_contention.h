@@ -8,8 +8,8 @@ enum { WAIT_PLACES = 4096 };
 // The same; CPUs beyond share them.
 enum { COUNTS = 64 };
 
-// An array that only the waiting threads write: the lock of a hash map would itself be contended at these tracepoints, and may stop a CPU
-// there since Linux 6.15.
+// An array that only the waiting threads write: the lock of a hash map would itself be contended at these tracepoints, in the midst of
+// the contention that they report.
 // `lock` has one of the kinds in its low two bits, as `blocker` of task_struct. `check` is task ^ lock: in a place that two threads write
 // at once it does not match.
 struct wait { __u64 task, lock, check; };

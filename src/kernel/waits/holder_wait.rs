@@ -110,7 +110,9 @@ mod tests {
             woken.recv().unwrap_err();
         });
         let (pid, tid) = (std::process::id(), said.recv().unwrap());
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
         let asleep = loop {
+            assert!(std::time::Instant::now() < deadline, "no wait channel begins with futex");
             let in_futex = |wait: &BlockedWait| wait.wchan.as_ref().is_some_and(|wchan| wchan.as_bytes().starts_with(b"futex"));
             if let Some(wait) = holders.read_wait(&mut files, pid, tid, 0).filter(in_futex) {
                 break wait;
