@@ -46,7 +46,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("crc32c", &["recording"]),
     // In report: the messages of OpenTelemetry.
     ("prost", &["recording", "report"]),
-    ("zstd", &["recording", "app"]),
+    // In kernel: the eBPF programs.
+    ("zstd", &["kernel", "recording", "app"]),
     ("ratatui", &["view", "app"]),
     ("unicode_segmentation", &["view", "report"]),
     ("unicode_width", &["view", "report"]),

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes each NAME.bpf.o from NAME.bpf.c, into the folder given (default: this one).
-# Debian 12: apt-get install clang-16 llvm-16 libbpf-dev linux-libc-dev
+# Makes each NAME.bpf.o.zst from NAME.bpf.c, into the folder given (default: this one).
+# Debian 12: apt-get install clang-16 llvm-16 libbpf-dev linux-libc-dev zstd
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$here}
@@ -12,4 +12,5 @@ for name in tasks block file_systems run_queue task_layout wakes lock_wakers que
     -c "$name.bpf.c" -o "$out/$name.bpf.o"
   # Labels and the relocations of the types are not needed to load it: a third of the file.
   llvm-strip-16 -g -w -N 'LBB*' -R .rel.BTF -R .rel.BTF.ext "$out/$name.bpf.o"
+  zstd -q -19 -f --rm "$out/$name.bpf.o"
 done

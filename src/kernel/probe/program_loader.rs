@@ -1,5 +1,6 @@
 //! Loads a BPF program into the kernel, in the child process (`loader_process`).
 
+mod object_file;
 mod query;
 mod task_layout;
 pub mod wake_ups;
@@ -25,16 +26,6 @@ use crate::kernel::root::Root;
 use crate::kernel::sys;
 use crate::sample::Absent;
 
-/// The object file with the program `tasks`, which writes one row for each thread, and those that note for which locks threads wait.
-const TASKS_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/tasks.bpf.o");
-/// The object file with the program `request_completed`, which counts block requests.
-const BLOCK_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/block.bpf.o");
-/// The object file with the programs that count operations of file systems.
-const FILE_SYSTEMS_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/file_systems.bpf.o");
-
-/// The object file with the program `sched_switch`, which counts waits for a CPU.
-const RUN_QUEUE_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/run_queue.bpf.o");
-
 /// Why the program could not be loaded.
 #[derive(Debug, Error)]
 pub enum LoadError {
@@ -46,6 +37,8 @@ pub enum LoadError {
     WithoutBtf(#[source] Box<LoadError>),
     #[error("where the kernel keeps what it has of a thread: {0}")]
     Layout(#[from] LayoutError),
+    #[error("the probe cannot be decompressed: {0}")]
+    Decompress(#[source] io::Error),
     #[error("the probe does not fit this kernel: {0}")]
     Object(#[from] EbpfError),
     /// No CAP_BPF and CAP_PERFMON, lockdown, a kernel before 5.8, or the verifier.
@@ -87,13 +80,14 @@ pub fn load_tasks_without_blocker() -> Result<Loaded, LoadError> {
 }
 
 fn load_tasks(types: &Btf, ignores_blocker: bool) -> Result<Loaded, LoadError> {
+    let object = object_file::TASKS.decompress()?;
     let with_maps = |waits: u32, counts: u32| {
         EbpfLoader::new()
             .btf(Some(types))
             .map_max_entries("waits", waits)
             .map_max_entries("counts", counts)
             .override_global("ignores_blocker", &u32::from(ignores_blocker), true)
-            .load(TASKS_OBJECT)
+            .load(&object)
     };
     let whole = with_maps(lock_contention::WAIT_PLACES, lock_contention::COUNTS);
     let has_maps = whole.is_ok();
@@ -127,7 +121,7 @@ fn load_block(types: &Btf, layout: BlockLayout) -> Result<Vec<OwnedFd>, LoadErro
         .override_global("shards", &layout.shards, true)
         .override_global("slots", &layout.slots, true)
         .override_global("is_shared", &is_shared, true)
-        .load(BLOCK_OBJECT)?;
+        .load(&object_file::BLOCK.decompress()?)?;
     let program = load_tracepoint(&mut object, "request_completed", "block_rq_complete", types)?;
     Ok(vec![program, map_descriptor(&object, "histograms")?, map_descriptor(&object, "devices")?])
 }
@@ -138,7 +132,7 @@ fn load_run_queue(types: &Btf, layout: RunQueueLayout) -> Result<Vec<OwnedFd>, L
         .map_max_entries("cpus", layout.cpus)
         .map_max_entries("processes", PROCESS_SLOTS)
         .override_global("only_process", &layout.pid.unwrap_or(0), true)
-        .load(RUN_QUEUE_OBJECT)?;
+        .load(&object_file::RUN_QUEUE.decompress()?)?;
     let name = "sched_switch";
     let link = attach_tracepoint(name, object.program_mut(name).ok_or_else(|| missing(name))?, types)?;
     let maps = ["cpus", "processes", "places"].map(|name| map_descriptor(&object, name));
@@ -169,7 +163,7 @@ fn load_file_systems(types: &Btf, layout: FileSystemsLayout) -> Result<Loaded, L
         .override_global("only_one_user", &u32::from(filter.uid.is_some()), true)
         .override_global("only_user", &filter.uid.unwrap_or(0), true)
         .override_global("argument_layouts", &file_systems::argument_layouts(), true)
-        .load(FILE_SYSTEMS_OBJECT)?;
+        .load(&object_file::FILE_SYSTEMS.decompress()?)?;
     let left_out = add_mount_points(&mut object, mounts.mounts())?;
     let mut loaded = Loaded::new(vec![map_descriptor(&object, "counts")?, map_descriptor(&object, "places")?]);
     loaded.refused.extend(left_out.map(|why| ("mount_points".to_owned(), why)));

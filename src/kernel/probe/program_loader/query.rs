@@ -6,13 +6,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use aya::programs::UProbe;
 use aya::{Btf, EbpfLoader};
 
-use super::{LoadError, load_tracepoint, map_descriptor, missing};
+use super::{LoadError, load_tracepoint, map_descriptor, missing, object_file};
 use crate::kernel::probe::query::QueryLayout;
 use crate::kernel::probe::query::database::{CommandArgument, Database};
 use crate::kernel::sys;
-
-/// The object file with the programs.
-const QUERY_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../assets/probe/query.bpf.o");
 
 /// The descriptors of the maps, of the links of the tracepoints, and of the programs of functions, in the order of `functions`.
 pub(super) fn load(types: &Btf, layout: QueryLayout) -> Result<Vec<OwnedFd>, LoadError> {
@@ -30,7 +27,7 @@ pub(super) fn load(types: &Btf, layout: QueryLayout) -> Result<Vec<OwnedFd>, Loa
         .override_global("begin_states", &states.0, true)
         .override_global("end_states", &states.1, true)
         .override_global("command_argument", &command, true)
-        .load(QUERY_OBJECT)?;
+        .load(&object_file::QUERY.decompress()?)?;
     let mut descriptors = vec![map_descriptor(&object, "totals_map")?, map_descriptor(&object, "preemptors")?];
     for (name, tracepoint) in [("switched", "sched_switch"), ("waking", "sched_waking")] {
         let program = load_tracepoint(&mut object, name, tracepoint, types)?;

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 
 use aya::{Btf, Ebpf, EbpfLoader};
 
+use super::object_file::{self, ObjectFile};
 use super::task_layout::copies::{layout_of_this_kernel, load_raw_tracepoint};
 use super::task_layout::{RegisterLayout, TaskLayout};
 use super::{LoadError, load_tracepoint, map_descriptor};
@@ -13,23 +14,20 @@ use crate::kernel::probe::loader_process::{Loaded, TaskAccess};
 /// An object file: its programs, each with its BTF-free variant and the tracepoint of that; its maps.
 #[derive(Debug)]
 pub struct WakeUpObject {
-    bytes: &'static [u8],
+    file: ObjectFile,
     programs: &'static [(&'static str, &'static str, &'static str)],
     maps: &'static [&'static str],
 }
 
 /// Which thread wakes which.
 pub const WAKES: WakeUpObject = WakeUpObject {
-    bytes: aya::include_bytes_aligned!("../../../../assets/probe/wakes.bpf.o"),
+    file: object_file::WAKES,
     programs: &[("waking", "raw_waking", "sched_waking"), ("switched", "raw_switched", "sched_switch")],
     maps: &["control_map", "threads", "futexes", "edges"],
 };
 /// Which thread was woken last at a futex.
-pub const LOCK_WAKERS: WakeUpObject = WakeUpObject {
-    bytes: aya::include_bytes_aligned!("../../../../assets/probe/lock_wakers.bpf.o"),
-    programs: &[("waking", "raw_waking", "sched_waking")],
-    maps: &["locks"],
-};
+pub const LOCK_WAKERS: WakeUpObject =
+    WakeUpObject { file: object_file::LOCK_WAKERS, programs: &[("waking", "raw_waking", "sched_waking")], maps: &["locks"] };
 
 /// The descriptors of the programs, then of the maps.
 pub(super) fn load(object: &WakeUpObject) -> Result<Loaded, LoadError> {
@@ -58,7 +56,7 @@ pub fn load_by(object: &WakeUpObject, access: TaskAccess) -> Result<Loaded, Load
 
 fn load_with_types(object: &WakeUpObject) -> Result<(Ebpf, Vec<OwnedFd>), LoadError> {
     let types = Btf::from_sys_fs()?;
-    let mut loaded = EbpfLoader::new().btf(Some(&types)).load(object.bytes)?;
+    let mut loaded = EbpfLoader::new().btf(Some(&types)).load(&object.file.decompress()?)?;
     let programs = object.programs.iter().map(|&(name, _, tracepoint)| load_tracepoint(&mut loaded, name, tracepoint, &types));
     let programs = programs.collect::<Result<_, _>>()?;
     Ok((loaded, programs))
@@ -77,7 +75,7 @@ fn load_with_layout(object: &WakeUpObject) -> Result<(Ebpf, Vec<OwnedFd>), LoadE
         .override_global("call_number_at", &call_number_at, true)
         .override_global("argument_at", &argument_at, true)
         .override_global("futex_number", &futex_number, true)
-        .load(object.bytes)?;
+        .load(&object.file.decompress()?)?;
     let programs = object.programs.iter().map(|&(_, raw_name, _)| load_raw_tracepoint(&mut loaded, raw_name));
     let programs = programs.collect::<Result<_, _>>()?;
     Ok((loaded, programs))

@@ -10,12 +10,10 @@ use aya::programs::RawTracePoint;
 use aya::{Ebpf, EbpfLoader};
 use nix::unistd::gettid;
 
-use super::super::{LoadError, map_descriptor, missing};
+use super::super::{LoadError, map_descriptor, missing, object_file};
 use super::{LayoutError, RegisterLayout, THREAD_WORDS, THREADS, TID, TaskLayout, find_layout};
 use crate::kernel::sys::{self, SharedWords};
 
-/// The object file with the programs `entered` and `slept`.
-const TASK_LAYOUT_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../../assets/probe/task_layout.bpf.o");
 /// Longer than any thread takes to begin to sleep
 const SLEEP: Duration = Duration::from_millis(2);
 
@@ -25,7 +23,7 @@ pub fn layout_of_this_kernel() -> Result<(TaskLayout, RegisterLayout), LoadError
     let mut object = EbpfLoader::new()
         .btf(None)
         .override_global("call_number_at", &registers.call_number_at, true)
-        .load(TASK_LAYOUT_OBJECT)?;
+        .load(&object_file::TASK_LAYOUT.decompress()?)?;
     let words =
         SharedWords::map(map_descriptor(&object, "threads")?.as_fd(), THREADS * THREAD_WORDS).map_err(io::Error::from)?;
     let programs: [(&str, &CStr); 2] = [("slept", c"sched_switch"), ("entered", c"sys_enter")];
