@@ -92,11 +92,7 @@ pub fn parse_setting(text: &str) -> Result<ThresholdSetting, String> {
 /// Parses a value in the unit of the threshold; `30%`, `5s`, `3x`, `1M` where the unit allows it.
 pub fn parse_threshold_value(unit: ThresholdUnit, text: &str) -> Result<f64, String> {
     let text = text.trim();
-    let plain = |text: &str| {
-        let text = text.trim_end();
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        text.parse().ok().filter(|_| digits)
-    };
+    let plain = |text: &str| value_parsers::parse_decimal(text.trim_end());
     let (value, such_as) = match unit {
         ThresholdUnit::Share => {
             (text.strip_suffix('%').map_or_else(|| plain(text), |text| plain(text).map(|v| v / 100.0)), "0.3 or 30%")

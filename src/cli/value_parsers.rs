@@ -99,7 +99,7 @@ fn split_unit(text: &str) -> (&str, &str) {
 }
 
 /// Digits with at most one decimal point: no sign, no `inf`, no exponent.
-fn parse_decimal(text: &str) -> Option<f64> {
+pub fn parse_decimal(text: &str) -> Option<f64> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.parse().ok().filter(|number: &f64| plain && number.is_finite())
 }

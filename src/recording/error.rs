@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::ids::escape_unprintable;
 use crate::recording::format::wire::Malformed;
 
 /// Why a recording cannot be read or written; the message names the place and the reason.
@@ -89,14 +90,7 @@ impl std::fmt::Display for Location {
         let Location::File(path) = self else { return f.write_str("-") };
         // Printable text of any alphabet is shown as it is; everything else is escaped.
         for chunk in path.as_os_str().as_bytes().utf8_chunks() {
-            for letter in chunk.valid().chars() {
-                if crate::ids::is_unprintable(letter) {
-                    write!(f, "{}", letter.escape_unicode())?;
-                } else {
-                    write!(f, "{letter}")?;
-                }
-            }
-            write!(f, "{}", chunk.invalid().escape_ascii())?;
+            write!(f, "{}{}", escape_unprintable(chunk.valid()), chunk.invalid().escape_ascii())?;
         }
         Ok(())
     }

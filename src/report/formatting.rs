@@ -1,7 +1,7 @@
 //! Formats findings, times and text from outside for people.
 
 use crate::findings::{Evidence, Severity, Subject, Value};
-use crate::ids::is_unprintable;
+use crate::ids::escape_unprintable;
 use crate::sample::{Instant, Name};
 pub use crate::units::format::{bytes, latency, multiple, pluralize, short_number, three_digits};
 use crate::units::time;
@@ -44,15 +44,7 @@ pub fn subject_name(subject: &Subject) -> String {
 
 /// Escapes control characters and characters that change the direction of text.
 pub fn printable(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_unprintable(c) {
-            line.extend(c.escape_default());
-        } else {
-            line.push(c);
-        }
-    }
-    line
+    escape_unprintable(text).into_owned()
 }
 
 /// The overall status; notes do not count.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::ids::is_unprintable;
+use crate::ids::escape_unprintable;
 use crate::sample::Name;
 
 /// Text without control characters, bidirectional overrides and invisible characters.
@@ -28,18 +28,10 @@ impl SafeText {
     /// Escapes all unprintable characters.
     pub fn sanitize(text: impl Into<String>) -> SafeText {
         let text = text.into();
-        if !text.chars().any(is_unprintable) {
-            return SafeText(Cow::Owned(text));
+        match escape_unprintable(&text) {
+            Cow::Borrowed(_) => SafeText(Cow::Owned(text)),
+            Cow::Owned(escaped) => SafeText(Cow::Owned(escaped)),
         }
-        let mut safe = String::with_capacity(text.len() + 16);
-        for character in text.chars() {
-            if is_unprintable(character) {
-                safe.extend(character.escape_default());
-            } else {
-                safe.push(character);
-            }
-        }
-        SafeText(Cow::Owned(safe))
     }
 
     /// This number of blanks.

@@ -12,7 +12,7 @@ const MAX_SYMBOL_BYTES: usize = 2048;
 const MAX_NAME_BYTES: usize = 4096;
 
 /// The name of a file or mapping. Bytes that are no text become U+FFFD.
-pub fn printable(name: &[u8]) -> String {
+pub fn mapping_name(name: &[u8]) -> String {
     shortened(&String::from_utf8_lossy(name))
 }
 
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_hostile_name_is_one_short_line() {
         assert_eq!(readable(b"a\nb\x1b[31m"), "a?b?[31m");
-        assert_eq!(printable(b"_ZN1a1bEv@2.so\n"), "_ZN1a1bEv@2.so?");
+        assert_eq!(mapping_name(b"_ZN1a1bEv@2.so\n"), "_ZN1a1bEv@2.so?");
         let long = readable(&[b'x'; 4000]);
         assert_eq!(long.chars().count(), MAX_CHARACTERS + 1);
     }

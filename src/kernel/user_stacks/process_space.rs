@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use super::code_files::CodeFiles;
 use super::elf_file::{ElfFile, Section};
 use super::frame_pointer::Code;
-use super::function_names::{printable, readable};
+use super::function_names::{mapping_name, readable};
 use super::perf_map::PerfMap;
 use super::table_loader::MAX_BYTES;
 use crate::kernel::mappings::{Mapping, find_mapping, read_mappings};
@@ -169,7 +169,7 @@ impl ProcessSpace {
     /// Why the file of a function could not be read; `None`: it could.
     pub fn why_not_loaded(&self, address: u64) -> Option<String> {
         let mapping = find_mapping(&self.mappings, address)?;
-        let name = printable(mapping.file_name());
+        let name = mapping_name(mapping.file_name());
         match self.loaded.get(&mapping.start)? {
             Ok(loaded) if loaded.elf.eh_frame.is_some() => None,
             Ok(loaded) if loaded.elf.is_too_large => Some(format!("{name}: its unwind tables are too large")),
@@ -198,9 +198,9 @@ impl ProcessSpace {
         }
         if mapping.inode == 0 {
             // It may get a name later.
-            return printable(if mapping.path.is_empty() { b"[JIT]" } else { &mapping.path }).into();
+            return mapping_name(if mapping.path.is_empty() { b"[JIT]" } else { &mapping.path }).into();
         }
-        let file = printable(mapping.file_name());
+        let file = mapping_name(mapping.file_name());
         let is_program = mapping.path[..] == *self.executable.as_bytes();
         let in_file = loaded.map_or(address - mapping.start + mapping.offset, |loaded| address.wrapping_sub(loaded.bias));
         let name: Rc<str> = match loaded.and_then(|loaded| loaded.elf.functions.find(in_file)) {
