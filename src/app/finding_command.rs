@@ -286,6 +286,9 @@ mod tests {
         assert_eq!(run(&["/nonexistent/x"], LONG, &notice("x")), Err("No such file or directory (os error 2)".to_owned()));
         let slow = run(&["sh", "-c", "sleep 1000 & sleep 1000"], Duration::from_millis(100), &notice("x"));
         assert_eq!(slow, Err("it took longer than 0 s and was killed".to_owned()));
+        let words = ["sleep", "1000"].map(OsString::from);
+        let stopped = run_once(&words, &notice("x"), LONG, &AtomicBool::new(true)).map_err(|error| error.to_string());
+        assert_eq!(stopped, Err("it was killed: this program ends".to_owned()));
         // More than a pipe holds, and more than a variable may have.
         assert_eq!(run(&["true"], LONG, &large), Ok(()));
     }
