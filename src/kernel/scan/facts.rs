@@ -9,7 +9,7 @@ use super::interner::Interner;
 use super::process::{FactsState, KnownProcess};
 use crate::ids::{CgroupId, CgroupVersion};
 use crate::kernel::task;
-use crate::kernel::task::files::{ProcessFile, TaskDescriptors};
+use crate::kernel::task::files::{AfterRead, ProcessFile, TaskDescriptors};
 use crate::sample::cgroup::Memberships;
 use crate::sample::task::ProcessFacts;
 use crate::sample::{Absent, Name, Reading};
@@ -31,7 +31,7 @@ pub fn read(known: &mut KnownProcess, context: &mut ScanContext) {
     }
     // Once it was read, `rescan` reads it whenever the process ran.
     let io = process.io.or_else(|_| {
-        let text = context.files.read_process_file(pid, ProcessFile::Io, &mut TaskDescriptors::default(), false)?;
+        let text = context.files.read_process_file(pid, ProcessFile::Io, &mut TaskDescriptors::default(), AfterRead::Close)?;
         task::parse_io(text).ok_or(Absent::Malformed)
     });
     let shared_pages = if process.kernel_thread { None } else { read_shared_pages(context, pid) };

@@ -18,7 +18,7 @@ use super::ScanContext;
 use super::cpu_time_check::CpuTimeCheck;
 use super::thread::{KnownThread, ReadOptions};
 use crate::kernel::task;
-use crate::kernel::task::files::{ProcessFile, TaskDescriptors};
+use crate::kernel::task::files::{AfterRead, ProcessFile, TaskDescriptors};
 use crate::kernel::task::memory::may_hold_memory_lock;
 use crate::sample::task::{Process, RawSyscall, TaskState, Thread};
 use crate::sample::waits::{ACTIVE_NS, WaitClass};
@@ -287,7 +287,10 @@ impl KnownProcess {
 
     /// Reads its parent again: the one it had ended.
     pub fn refresh_parent(&mut self, context: &mut ScanContext) {
-        let text = context.files.read_process_file(self.pid, ProcessFile::Stat, &mut TaskDescriptors::default(), false).ok();
+        let text = context
+            .files
+            .read_process_file(self.pid, ProcessFile::Stat, &mut TaskDescriptors::default(), AfterRead::Close)
+            .ok();
         if let Some(stat) = text.and_then(task::parse_stat).filter(|stat| stat.start_ticks == self.sampled.start_ticks)
             && stat.ppid != self.sampled.ppid
         {
@@ -339,7 +342,7 @@ impl KnownProcess {
     fn read_options(&self, context: &ScanContext, for_sample: bool) -> ReadOptions {
         ReadOptions {
             pid: self.pid,
-            keep_open: context.clocks.are_available() && self.ran_recently(context.now_ns),
+            after_read: AfterRead::keep_open_if(context.clocks.are_available() && self.ran_recently(context.now_ns)),
             for_sample,
             kernel_thread: self.sampled.kernel_thread,
             may_read_waits: context.can_inspect_tasks_of(self.sampled.uid),

@@ -8,7 +8,7 @@ mod wait;
 use self::run_times::RunTimes;
 use self::wait::classify_wait;
 use super::context::ScanContext;
-use crate::kernel::task::files::{TaskDescriptors, ThreadFile, is_task_gone};
+use crate::kernel::task::files::{AfterRead, TaskDescriptors, ThreadFile, is_task_gone};
 use crate::kernel::task::{self, Stat};
 use crate::sample::task::{Schedstat, Scheduling, TaskState, Thread, WaitState};
 use crate::sample::waits::{FutexWait, Syscall, WaitClass, WaitEvent};
@@ -91,8 +91,8 @@ pub struct StatCounters {
 #[derive(Clone, Copy, Debug)]
 pub struct ReadOptions {
     pub pid: u32,
-    /// Keep descriptors open, because another reading will follow soon.
-    pub keep_open: bool,
+    /// Descriptors stay open where another reading will follow soon.
+    pub after_read: AfterRead,
     /// The reading is for a sample: what the last sample lacks is read even if the thread has not run since.
     pub for_sample: bool,
     /// Waits of kernel threads are not read.
@@ -207,8 +207,8 @@ impl KnownThread {
     pub fn rescan(&mut self, context: &mut ScanContext, options: ReadOptions) -> ThreadChange {
         let now_ns = context.now_ns;
         self.last_read_ns = now_ns;
-        let keep_rest = options.keep_open && self.is_active(now_ns);
-        if !keep_rest {
+        let after = if self.is_active(now_ns) { options.after_read } else { AfterRead::Close };
+        if after == AfterRead::Close {
             self.descriptors.close_all_but_schedstat();
         }
         let sched = match self.read_schedstat(context, options) {
@@ -221,14 +221,14 @@ impl KnownThread {
         // The kernel counts a timeslice when it begins and its time when it ends: the last reading may have been in between.
         let same_time = sched.map(|sched| sched.run_ns) == self.schedstat.map(|sched| sched.run_ns);
         if sched.is_some() && !ran && same_time && at_rest && !(options.for_sample && self.sample_is_stale) {
-            return self.reread_wait(context, options, keep_rest);
+            return self.reread_wait(context, options, after);
         }
         // A thread that was runnable usually still is, so wchan would say nothing.
-        if ran && !options.for_sample && at_rest && self.is_asleep_again(context, options, keep_rest) {
+        if ran && !options.for_sample && at_rest && self.is_asleep_again(context, options, after) {
             (self.schedstat, self.last_timeslice_ns, self.sample_is_stale) = (sched, Some(now_ns), true);
             return ThreadChange::Asleep;
         }
-        let figures = match self.read_stat(context, options, keep_rest) {
+        let figures = match self.read_stat(context, options, after) {
             Ok(figures) => figures,
             Err(why) if is_task_gone(why) => return ThreadChange::Gone,
             Err(_) => return ThreadChange::Unchanged,
@@ -245,7 +245,7 @@ impl KnownThread {
         if ran || !matches!(self.state, TaskState::Sleeping | TaskState::Blocked) {
             self.clear_wait();
         }
-        self.read_wait_if_due(context, options, keep_rest);
+        self.read_wait_if_due(context, options, after);
         if options.for_sample {
             self.read_affinity_if_due(context, options);
         }
@@ -270,9 +270,9 @@ impl KnownThread {
     }
 
     /// It did not run, so it is in the same wait, which may not have been read yet.
-    fn reread_wait(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> ThreadChange {
+    fn reread_wait(&mut self, context: &mut ScanContext, options: ReadOptions, after: AfterRead) -> ThreadChange {
         let (before, monitor) = (self.wait.wchan.is_ok(), self.java_monitor);
-        self.read_wait_if_due(context, options, keep);
+        self.read_wait_if_due(context, options, after);
         self.java_monitor = monitor.filter(|_| self.state == TaskState::Sleeping);
         if self.wait.wchan.is_ok() == before {
             return ThreadChange::Unchanged;
@@ -281,7 +281,7 @@ impl KnownThread {
             self.sample_is_stale = true;
             return ThreadChange::Unchanged;
         }
-        match self.read_stat(context, options, keep) {
+        match self.read_stat(context, options, after) {
             Ok(figures) => ThreadChange::Changed(figures),
             Err(_) => ThreadChange::Unchanged,
         }
@@ -293,13 +293,13 @@ impl KnownThread {
             self.tid,
             ThreadFile::Schedstat,
             &mut self.descriptors,
-            options.keep_open,
+            options.after_read,
         )?;
         Ok(task::parse_schedstat(text).filter(|_| context.has_schedstat))
     }
 
-    fn read_stat(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> Reading<StatCounters> {
-        let text = context.files.read_thread_file(options.pid, self.tid, ThreadFile::Stat, &mut self.descriptors, keep)?;
+    fn read_stat(&mut self, context: &mut ScanContext, options: ReadOptions, after: AfterRead) -> Reading<StatCounters> {
+        let text = context.files.read_thread_file(options.pid, self.tid, ThreadFile::Stat, &mut self.descriptors, after)?;
         let stat = task::parse_stat(text).ok_or(Absent::Malformed)?;
         self.comm = context.interner.reuse_or_intern(&self.comm, stat.comm);
         self.state = stat.state;

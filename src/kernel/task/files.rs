@@ -55,6 +55,20 @@ pub enum ProcessFile {
     Io,
 }
 
+/// What becomes of a file that was opened for a read. One that is open already stays open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterRead {
+    Close,
+    /// As long as descriptors are left
+    KeepOpen,
+}
+
+impl AfterRead {
+    pub fn keep_open_if(condition: bool) -> AfterRead {
+        if condition { AfterRead::KeepOpen } else { AfterRead::Close }
+    }
+}
+
 /// Open descriptors of one task, indexed by `ThreadFile` or `ProcessFile`.
 #[derive(Debug, Default)]
 pub struct TaskDescriptors([Option<CountedDescriptor>; 4]);
@@ -130,14 +144,14 @@ impl TaskFiles {
         if tids.is_empty() { Err(Absent::Vanished) } else { Ok(()) }
     }
 
-    /// Reads a file of a thread, over the descriptor in `kept` if there is one; with `keep` a new one is kept there.
+    /// Reads a file of a thread, over the descriptor in `kept` if there is one; a new one is closed after the read, or kept there.
     pub fn read_thread_file(
         &mut self,
         pid: u32,
         tid: u32,
         file: ThreadFile,
         kept: &mut TaskDescriptors,
-        keep: bool,
+        after: AfterRead,
     ) -> Reading<&[u8]> {
         let name = match file {
             ThreadFile::Schedstat => "schedstat",
@@ -147,36 +161,42 @@ impl TaskFiles {
         };
         let slot = kept.0.get_mut(file as usize).ok_or(Absent::NotRead)?;
         if (file, self.wait_channel_file) == (ThreadFile::WaitChannel, WaitChannelFile::Stack) {
-            return with_sys_admin(|| self.read(slot, keep, format_args!("{pid}/task/{tid}/{name}")))?;
+            return with_sys_admin(|| self.read(slot, after, format_args!("{pid}/task/{tid}/{name}")))?;
         }
         // For the leader /proc/PID has the same files, except stat, with a shorter path to look up.
         if pid == tid && file != ThreadFile::Stat {
-            return self.read(slot, keep, format_args!("{pid}/{name}"));
+            return self.read(slot, after, format_args!("{pid}/{name}"));
         }
-        self.read(slot, keep, format_args!("{pid}/task/{tid}/{name}"))
+        self.read(slot, after, format_args!("{pid}/task/{tid}/{name}"))
     }
 
     /// Reads a file of a process in the same way.
-    pub fn read_process_file(&mut self, pid: u32, file: ProcessFile, kept: &mut TaskDescriptors, keep: bool) -> Reading<&[u8]> {
+    pub fn read_process_file(
+        &mut self,
+        pid: u32,
+        file: ProcessFile,
+        kept: &mut TaskDescriptors,
+        after: AfterRead,
+    ) -> Reading<&[u8]> {
         let name = match file {
             ProcessFile::Stat => "stat",
             ProcessFile::Io => "io",
         };
         let slot = kept.0.get_mut(file as usize).ok_or(Absent::NotRead)?;
-        self.read(slot, keep, format_args!("{pid}/{name}"))
+        self.read(slot, after, format_args!("{pid}/{name}"))
     }
 
     /// Reads at most 4 KiB of a file that is read seldom.
     pub fn read_once(&mut self, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
-        self.read(&mut None, false, path)
+        self.read(&mut None, AfterRead::Close, path)
     }
 
     /// The wait channel of a thread, read as by `read_thread_file`: `0` if it does not sleep, empty if it is hidden.
-    pub fn read_wait_channel(&mut self, pid: u32, tid: u32, kept: &mut TaskDescriptors, keep: bool) -> Reading<&[u8]> {
+    pub fn read_wait_channel(&mut self, pid: u32, tid: u32, kept: &mut TaskDescriptors, after: AfterRead) -> Reading<&[u8]> {
         let file = self.wait_channel_file;
         match file {
             WaitChannelFile::Unavailable => Err(Absent::NoSuchFile),
-            file => Ok(file.symbol(self.read_thread_file(pid, tid, ThreadFile::WaitChannel, kept, keep)?)),
+            file => Ok(file.symbol(self.read_thread_file(pid, tid, ThreadFile::WaitChannel, kept, after)?)),
         }
     }
 
@@ -206,7 +226,12 @@ impl TaskFiles {
         Ok(u64::try_from(size).unwrap_or(0))
     }
 
-    fn read(&mut self, slot: &mut Option<CountedDescriptor>, keep: bool, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
+    fn read(
+        &mut self,
+        slot: &mut Option<CountedDescriptor>,
+        after: AfterRead,
+        path: std::fmt::Arguments<'_>,
+    ) -> Reading<&[u8]> {
         let length = match slot {
             Some(CountedDescriptor(descriptor)) => match pread(&*descriptor, self.buffer.as_mut_slice(), 0) {
                 Ok(length) => length,
@@ -221,7 +246,7 @@ impl TaskFiles {
                 let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
                 let descriptor = openat(&self.proc, path, flags, Mode::empty()).map_err(absent_from_errno)?;
                 let length = pread(&descriptor, self.buffer.as_mut_slice(), 0).map_err(absent_from_errno)?;
-                if keep && OPEN_DESCRIPTORS.load(Ordering::Relaxed) < self.max_open {
+                if after == AfterRead::KeepOpen && OPEN_DESCRIPTORS.load(Ordering::Relaxed) < self.max_open {
                     *slot = Some(CountedDescriptor::new(descriptor));
                 }
                 length
@@ -274,13 +299,16 @@ mod tests {
         let tree = ProcTree::with([("proc/7/task/8/schedstat", "1 2 3\n")]);
         let mut files = TaskFiles::open(&tree.root()).unwrap();
         let mut kept = TaskDescriptors::default();
-        assert_eq!(files.read_thread_file(7, 8, ThreadFile::Schedstat, &mut kept, true), Ok(&b"1 2 3\n"[..]));
+        assert_eq!(files.read_thread_file(7, 8, ThreadFile::Schedstat, &mut kept, AfterRead::KeepOpen), Ok(&b"1 2 3\n"[..]));
         tree.write("proc/7/task/8/schedstat", "4 5 6\n");
-        assert_eq!(files.read_thread_file(7, 8, ThreadFile::Schedstat, &mut kept, true), Ok(&b"4 5 6\n"[..]));
+        assert_eq!(files.read_thread_file(7, 8, ThreadFile::Schedstat, &mut kept, AfterRead::KeepOpen), Ok(&b"4 5 6\n"[..]));
         assert!(kept.0.iter().any(Option::is_some));
         kept.close_all();
         assert!(kept.0.iter().all(Option::is_none));
-        assert_eq!(files.read_thread_file(7, 9, ThreadFile::Schedstat, &mut kept, true), Err(Absent::NoSuchFile));
+        assert_eq!(
+            files.read_thread_file(7, 9, ThreadFile::Schedstat, &mut kept, AfterRead::KeepOpen),
+            Err(Absent::NoSuchFile)
+        );
     }
 
     #[test]

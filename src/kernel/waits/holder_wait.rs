@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ids::TaskId;
 use crate::kernel::task;
-use crate::kernel::task::files::{TaskDescriptors, TaskFiles, ThreadFile};
+use crate::kernel::task::files::{AfterRead, TaskDescriptors, TaskFiles, ThreadFile};
 use crate::sample::task::TaskState;
 use crate::sample::waits::BlockedWait;
 use crate::sample::{Absent, Name};
@@ -22,7 +22,7 @@ impl HolderFiles {
     /// As `read_holder_wait`; its files stay open.
     pub fn read_wait(&mut self, files: &mut TaskFiles, pid: u32, tid: u32, group: u16) -> Option<BlockedWait> {
         self.used.push((pid, tid));
-        read_wait(files, (pid, tid), group, self.open.entry((pid, tid)).or_default(), true)
+        read_wait(files, (pid, tid), group, self.open.entry((pid, tid)).or_default(), AfterRead::KeepOpen)
     }
 
     /// Whether a thread that has not run since its wait was read is in the same wait: it may have been woken and wait for a CPU, or, since
@@ -33,7 +33,8 @@ impl HolderFiles {
             return true;
         }
         self.used.push((pid, tid));
-        let text = files.read_thread_file(pid, tid, ThreadFile::Stat, self.open.entry((pid, tid)).or_default(), true);
+        let text =
+            files.read_thread_file(pid, tid, ThreadFile::Stat, self.open.entry((pid, tid)).or_default(), AfterRead::KeepOpen);
         let stat = text.ok().and_then(task::parse_stat);
         stat.is_some_and(|stat| (stat.state, stat.start_ticks) == (wait.state, start_ticks))
     }
@@ -49,7 +50,7 @@ impl HolderFiles {
 /// Stat, and of a thread that sleeps wchan and syscall. `None` if it ended, or moved on while it was read. `group`: of the threads that
 /// wait for it.
 pub fn read_holder_wait(files: &mut TaskFiles, pid: u32, tid: u32, group: u16) -> Option<BlockedWait> {
-    read_wait(files, (pid, tid), group, &mut TaskDescriptors::default(), false)
+    read_wait(files, (pid, tid), group, &mut TaskDescriptors::default(), AfterRead::Close)
 }
 
 fn read_wait(
@@ -57,9 +58,9 @@ fn read_wait(
     (pid, tid): (u32, u32),
     group: u16,
     kept: &mut TaskDescriptors,
-    keep: bool,
+    after: AfterRead,
 ) -> Option<BlockedWait> {
-    let text = files.read_thread_file(pid, tid, ThreadFile::Stat, kept, keep);
+    let text = files.read_thread_file(pid, tid, ThreadFile::Stat, kept, after);
     if text.is_err() {
         // Another thread may have its id.
         kept.close_all();
@@ -68,14 +69,14 @@ fn read_wait(
     let (state, start_ticks, comm) = (stat.state, stat.start_ticks, Name::from(stat.comm));
     let (mut wchan, mut syscall, mut has_timeout) = (None, None, false);
     if matches!(state, TaskState::Sleeping | TaskState::Blocked) {
-        match files.read_wait_channel(pid, tid, kept, keep) {
+        match files.read_wait_channel(pid, tid, kept, after) {
             Ok(b"0" | b"") => return None,
             Ok(symbol) => wchan = Some(Name::from(symbol)),
             // Its system call says something.
             Err(Absent::NoSuchFile) => {}
             Err(_) => return None,
         }
-        let text = files.read_thread_file(pid, tid, ThreadFile::Syscall, kept, keep).ok()?;
+        let text = files.read_thread_file(pid, tid, ThreadFile::Syscall, kept, after).ok()?;
         has_timeout = task::syscall_has_timeout(text);
         syscall = task::parse_syscall(text).ok();
     }

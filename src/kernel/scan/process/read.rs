@@ -6,7 +6,7 @@ use super::super::ScanContext;
 use super::super::thread::{KnownThread, ThreadChange};
 use super::{ActiveProcess, FactsState, HiddenThreads, KnownProcess, ProcessChange, ProcessState, Reread};
 use crate::kernel::task;
-use crate::kernel::task::files::{ProcessFile, TaskDescriptors};
+use crate::kernel::task::files::{AfterRead, ProcessFile, TaskDescriptors};
 use crate::kernel::task::wait_channel::WaitChannelFile;
 use crate::sample::task::{Process, TaskState, Thread};
 use crate::sample::{Absent, Reading};
@@ -23,7 +23,8 @@ impl KnownProcess {
         context.record_read_time(pid);
         let uid = context.files.owner_uid(pid)?;
         context.owner_uids.insert(uid);
-        let text = context.files.read_process_file(pid, ProcessFile::Stat, &mut TaskDescriptors::default(), false)?;
+        let text =
+            context.files.read_process_file(pid, ProcessFile::Stat, &mut TaskDescriptors::default(), AfterRead::Close)?;
         let stat = task::parse_stat(text).ok_or(Absent::Malformed)?;
         let (thread_count, arg_start) = (usize::try_from(stat.thread_count).unwrap_or(0), stat.arg_start);
         let process = Process {
@@ -113,11 +114,11 @@ impl KnownProcess {
     fn rescan_all(&mut self, context: &mut ScanContext, clock_ns: Option<u64>, ran: bool) -> Reading<ProcessChange> {
         let mut active = self.activate(context);
         let (pid, now_ns) = (self.pid, context.now_ns);
-        let keep_open = self.ran_recently(now_ns);
+        let after = AfterRead::keep_open_if(self.ran_recently(now_ns));
         if ran && context.clocks.are_available() {
             self.record_run(&mut active, now_ns);
         }
-        let text = context.files.read_process_file(pid, ProcessFile::Stat, &mut active.descriptors, keep_open)?;
+        let text = context.files.read_process_file(pid, ProcessFile::Stat, &mut active.descriptors, after)?;
         let stat = task::parse_stat(text).ok_or(Absent::Malformed)?;
         if stat.start_ticks != self.sampled.start_ticks {
             return Ok(ProcessChange::Gone);
@@ -139,7 +140,7 @@ impl KnownProcess {
         process.resident_pages = stat.resident_pages;
         process.virtual_bytes = Some(stat.virtual_bytes);
         if process.io.is_ok() {
-            let text = context.files.read_process_file(pid, ProcessFile::Io, &mut active.descriptors, keep_open);
+            let text = context.files.read_process_file(pid, ProcessFile::Io, &mut active.descriptors, after);
             process.io = text.and_then(|text| task::parse_io(text).ok_or(Absent::Malformed));
         }
         self.clock_ns = clock_ns;

@@ -9,7 +9,7 @@ use super::super::ScanContext;
 use super::super::thread::{KnownThread, ReadOptions, StatCounters, ThreadChange};
 use super::{ActiveProcess, KnownProcess, Reread};
 use crate::kernel::task;
-use crate::kernel::task::files::{TaskDescriptors, ThreadFile};
+use crate::kernel::task::files::{AfterRead, TaskDescriptors, ThreadFile};
 use crate::sample::task::{TaskState, Thread};
 use crate::sample::{Absent, Reading};
 
@@ -156,7 +156,7 @@ fn is_same_thread(context: &mut ScanContext, options: ReadOptions, known: &Known
         return false;
     }
     let kept = &mut TaskDescriptors::default();
-    let text = context.files.read_thread_file(options.pid, known.tid, ThreadFile::Stat, kept, false);
+    let text = context.files.read_thread_file(options.pid, known.tid, ThreadFile::Stat, kept, AfterRead::Close);
     text.ok().and_then(task::parse_stat).is_some_and(|stat| stat.start_ticks == thread.start_ticks)
 }
 
@@ -167,9 +167,9 @@ fn discover_thread(
     multithreaded: bool,
 ) -> Reading<(KnownThread, Thread)> {
     let kept = &mut TaskDescriptors::default();
-    let schedstat = context.files.read_thread_file(options.pid, tid, ThreadFile::Schedstat, kept, false);
+    let schedstat = context.files.read_thread_file(options.pid, tid, ThreadFile::Schedstat, kept, AfterRead::Close);
     let schedstat = schedstat.ok().and_then(task::parse_schedstat).filter(|_| context.has_schedstat);
-    let text = context.files.read_thread_file(options.pid, tid, ThreadFile::Stat, kept, false)?;
+    let text = context.files.read_thread_file(options.pid, tid, ThreadFile::Stat, kept, AfterRead::Close)?;
     let stat = task::parse_stat(text).ok_or(Absent::Malformed)?;
     context.tasks_read += 1;
     let (counters, state, comm) = (StatCounters::from_stat(&stat), stat.state, context.interner.intern(stat.comm));

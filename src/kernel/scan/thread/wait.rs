@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{KnownThread, ReadOptions};
 use crate::kernel::scan::ScanContext;
 use crate::kernel::task;
-use crate::kernel::task::files::ThreadFile;
+use crate::kernel::task::files::{AfterRead, ThreadFile};
 use crate::kernel::task::wait_channel::WaitChannelFile;
 use crate::sample::task::{RawSyscall, TaskState, WaitState};
 use crate::sample::waits::{Syscall, WaitClass};
@@ -18,7 +18,7 @@ impl KnownThread {
     pub fn read_parked_wait(&mut self, context: &mut ScanContext, options: ReadOptions) -> bool {
         let unknown = self.state == TaskState::Sleeping && self.wait.wchan == Err(Absent::NotRead);
         if unknown {
-            self.read_wait(context, options, false);
+            self.read_wait(context, options, AfterRead::Close);
         }
         unknown
     }
@@ -26,7 +26,7 @@ impl KnownThread {
     /// Reads the wait of a thread seen for the first time: it may have been waiting for a FUSE file system, for a file lock, or, if its
     /// process is multithreaded, for a mutex, for hours.
     pub fn read_first_wait(&mut self, context: &mut ScanContext, options: ReadOptions, multithreaded: bool) {
-        self.read_wait_if_due(context, options, false);
+        self.read_wait_if_due(context, options, AfterRead::Close);
         let of_file_lock = context.file_lock_pids.contains(&options.pid);
         // A process of a database may wait for a lock of that.
         let may_wait_for_lock = multithreaded || task::is_postgres(&self.comm);
@@ -39,7 +39,7 @@ impl KnownThread {
     }
 
     /// Reads its wait if it is in D, or active and asleep, and the wait is not known.
-    pub fn read_wait_if_due(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) {
+    pub fn read_wait_if_due(&mut self, context: &mut ScanContext, options: ReadOptions, after: AfterRead) {
         let wanted = match self.state {
             TaskState::Blocked => true,
             TaskState::Sleeping => !options.kernel_thread && (self.is_active(context.now_ns) || self.java_monitor.is_some()),
@@ -47,7 +47,7 @@ impl KnownThread {
         };
         let settled = matches!(self.wait.wchan, Ok(_) | Err(Absent::Hidden | Absent::NoPermission | Absent::NoSuchFile));
         if wanted && !settled {
-            self.read_wait(context, options, keep);
+            self.read_wait(context, options, after);
         }
     }
 
@@ -62,28 +62,28 @@ impl KnownThread {
 
     /// Whether its wait channel alone shows that it sleeps, so that its stat, the most expensive of its files, need not be read. A
     /// frozen thread may look the same, but in D; the next sample reads that.
-    pub(super) fn is_asleep_again(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> bool {
+    pub(super) fn is_asleep_again(&mut self, context: &mut ScanContext, options: ReadOptions, after: AfterRead) -> bool {
         // stack also has a function of a thread that was woken and waits for a CPU.
         let shows_state = context.files.wait_channel_file == WaitChannelFile::Wchan;
         if !shows_state || options.kernel_thread || !options.may_read_waits || self.wchan_is_hidden {
             return false;
         }
-        let channel = self.read_wchan(context, options, keep);
+        let channel = self.read_wchan(context, options, after);
         let sleeps = channel.as_ref().is_ok_and(|name| WaitClass::wchan_is_interruptible(name.as_bytes()));
         if sleeps {
             self.state = TaskState::Sleeping;
-            self.set_wait(channel, context, options, keep);
+            self.set_wait(channel, context, options, after);
         }
         sleeps
     }
 
     /// Reads wchan, and syscall if wchan alone does not say what it waits for. State and wchan are read at different moments: a pair that
     /// cannot be is read once more, then dropped.
-    fn read_wait(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) {
+    fn read_wait(&mut self, context: &mut ScanContext, options: ReadOptions, after: AfterRead) {
         for _ in 0..2 {
-            let channel = self.read_wchan(context, options, keep);
-            self.set_wait(channel, context, options, keep);
-            if self.wait_class.is_some() || self.read_stat(context, options, keep).is_err() {
+            let channel = self.read_wchan(context, options, after);
+            self.set_wait(channel, context, options, after);
+            if self.wait_class.is_some() || self.read_stat(context, options, after).is_err() {
                 return;
             }
             if !matches!(self.state, TaskState::Sleeping | TaskState::Blocked) {
@@ -107,7 +107,7 @@ impl KnownThread {
         impossible && before.is_some() && self.read_schedstat(context, options).is_ok_and(|now| now == before)
     }
 
-    fn set_wait(&mut self, channel: Reading<Name>, context: &mut ScanContext, options: ReadOptions, keep: bool) {
+    fn set_wait(&mut self, channel: Reading<Name>, context: &mut ScanContext, options: ReadOptions, after: AfterRead) {
         let alone = channel.as_ref().ok().and_then(|name| WaitClass::classify(self.state, Some(name.as_bytes()), None));
         let call_tells = self.state == TaskState::Blocked
             || matches!(alone, Some(WaitClass::Futex | WaitClass::Lock | WaitClass::Disk | WaitClass::Other));
@@ -118,7 +118,7 @@ impl KnownThread {
         let call = if options.kernel_thread || !(call_tells || doubtful) {
             Err(Absent::NotRead)
         } else {
-            self.read_syscall(context, options, keep)
+            self.read_syscall(context, options, after)
         };
         // Without wait channels the system call shows that it moved on.
         let channel = match (channel, &call) {
@@ -139,7 +139,7 @@ impl KnownThread {
         self.wait = WaitState { wchan: channel, syscall: call.map(Arc::new) };
     }
 
-    fn read_wchan(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> Reading<Name> {
+    fn read_wchan(&mut self, context: &mut ScanContext, options: ReadOptions, after: AfterRead) -> Reading<Name> {
         // The kernel would answer `0`; samples try all the same.
         let permitted = options.may_read_waits && !self.wchan_is_hidden;
         if !permitted && !options.for_sample {
@@ -151,7 +151,7 @@ impl KnownThread {
         }
         let descriptors = &mut self.descriptors;
         let symbol =
-            file.symbol(context.files.read_thread_file(options.pid, self.tid, ThreadFile::WaitChannel, descriptors, keep)?);
+            file.symbol(context.files.read_thread_file(options.pid, self.tid, ThreadFile::WaitChannel, descriptors, after)?);
         match symbol {
             b"" => Err(Absent::Hidden),
             b"0" if permitted => Err(Absent::Vanished),
@@ -160,8 +160,8 @@ impl KnownThread {
         }
     }
 
-    fn read_syscall(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> Reading<RawSyscall> {
-        let text = context.files.read_thread_file(options.pid, self.tid, ThreadFile::Syscall, &mut self.descriptors, keep)?;
+    fn read_syscall(&mut self, context: &mut ScanContext, options: ReadOptions, after: AfterRead) -> Reading<RawSyscall> {
+        let text = context.files.read_thread_file(options.pid, self.tid, ThreadFile::Syscall, &mut self.descriptors, after)?;
         self.has_timeout = task::syscall_has_timeout(text);
         task::parse_syscall(text)
     }
