@@ -104,9 +104,14 @@ pub struct State {
 }
 
 impl State {
+    /// A session with the usual options.
     pub fn new(setup: Setup) -> State {
+        State::with_options(setup, SessionOptions::default())
+    }
+
+    pub fn with_options(setup: Setup, options: SessionOptions) -> State {
         State {
-            options: SessionOptions::default(),
+            options,
             arrival: SampleArrival::default(),
             playback: Playback::default(),
             timeline: Timeline::default(),

@@ -7,11 +7,11 @@ use tempfile::NamedTempFile;
 
 use crate::app::config::Settings;
 use crate::app::program::exit::Failure;
-use crate::app::screen_setup::{setup, with_theme};
+use crate::app::screen_setup::{initial_state, setup};
 use crate::app::timeline::Timeline;
 use crate::cli;
 use crate::state::demo::DemoNote;
-use crate::state::{Source, State};
+use crate::state::{SessionOptions, Source, State};
 
 /// A recording of the demo, in a temporary file.
 pub struct DemoRecording {
@@ -32,9 +32,9 @@ impl DemoRecording {
         };
         let timeline = Timeline::open(&options, &TimeZone::system(), settings)?;
         let source = Source::Replay { name: self.name.to_owned() };
-        let mut state = State::new(setup(appearance, source, timeline.interval()));
-        state.options.demo = Some(self.note);
-        let (state, _) = with_theme(state, settings, appearance)?;
+        let options = SessionOptions { demo: Some(self.note), ..SessionOptions::default() };
+        let setup = setup(appearance, source, timeline.interval());
+        let (state, _) = initial_state(setup, options, settings, appearance)?;
         Ok((state, timeline))
     }
 }

@@ -15,13 +15,13 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::recorder;
 use crate::app::recording_stream::{RecordingStream, StreamPurpose};
 use crate::app::sampling::SamplerThread;
-use crate::app::screen_setup::{setup, with_theme};
+use crate::app::screen_setup::{initial_state, setup};
 use crate::app::timeline::Timeline;
 use crate::app::timeline::sample_source::{self, SampleSource};
 use crate::cli;
 use crate::kernel::Root;
 use crate::recording::Redaction;
-use crate::state::{Source, State};
+use crate::state::{SessionOptions, Source};
 
 /// The screen on the running machine.
 pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live) -> Result<Exit, Failure> {
@@ -32,11 +32,11 @@ pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live)
     let allows_signals = options.allow_signals && root.is_host();
     let sampler = SamplerThread::start(root, options.interval, None, settings.probes())?;
     let meta = recorder::meta(&sampler.host, options.interval, Redaction::Nothing);
-    let mut state = State::new(setup(&options.appearance, Source::Live, options.interval));
-    state.options.allows_signals = allows_signals;
+    let session = SessionOptions { allows_signals, ..SessionOptions::default() };
+    let setup = setup(&options.appearance, Source::Live, options.interval);
     let pipeline = LivePipeline::new(Arc::clone(&sampler.host), settings.rule_config_for(&sampler.host), learner);
     let mut timeline = Timeline::live(SampleSource::Sampler(sampler), meta, pipeline, options.history);
-    let (state, more) = with_theme(state, &settings, &options.appearance)?;
+    let (state, more) = initial_state(setup, session, &settings, &options.appearance)?;
     notices.extend(more);
     timeline.queue_notices(notices);
     run_screens(state, timeline, None)
@@ -67,9 +67,9 @@ pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Resu
         let interval = timeline.interval();
         (timeline, Source::Replay { name }, interval)
     };
-    let mut state = State::new(setup(&options.appearance, source, interval));
+    let setup = setup(&options.appearance, source, interval);
+    let (mut state, more) = initial_state(setup, SessionOptions::default(), &settings, &options.appearance)?;
     state.playback.speed = options.speed;
-    let (state, more) = with_theme(state, &settings, &options.appearance)?;
     timeline.queue_notices(notices.into_iter().chain(more).collect());
     run_screens(state, timeline, None)
 }

@@ -8,19 +8,20 @@ use crate::app::config::Settings;
 use crate::app::program::exit::Failure;
 use crate::app::{saved_choices, terminal};
 use crate::cli;
-use crate::state::{Setup, Source, State, TerminalCapabilities};
+use crate::state::{SessionOptions, Setup, Source, State, TerminalCapabilities};
 
-/// Chooses the theme; the lines are warnings.
-pub fn with_theme(
-    mut state: State,
+/// The state that the screens begin with: the configured theme, and what was chosen in the last run. The lines are warnings.
+pub fn initial_state(
+    mut setup: Setup,
+    options: SessionOptions,
     settings: &Settings,
     appearance: &cli::Appearance,
 ) -> Result<(State, Vec<String>), Failure> {
     let saved = saved_choices::load();
     let (themes, chosen, notices) = settings.themes(appearance.theme.as_deref(), saved.theme.as_deref())?;
-    state.options.themes = themes;
+    setup.terminal.theme = chosen;
+    let mut state = State::with_options(setup, SessionOptions { themes, ..options });
     saved.apply(&mut state);
-    state.setup.terminal.theme = chosen;
     Ok((state, notices))
 }
 

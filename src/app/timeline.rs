@@ -1,7 +1,7 @@
 //! The samples behind the screens, their evaluations and the current position: one interface for live sampling, a pipe, a recording
 //! that is still being written and a complete one.
 //!
-//! Samples are kept in a `Store`: a ring in memory, or files. A position is an index into it. Samples that arrive live or from a pipe
+//! Samples are in a `Store`: a ring in memory, or files. A position is an index into it. Samples that arrive live or from a pipe
 //! are evaluated at once. Those of a file are evaluated by a background thread; a position that it has not reached is evaluated on
 //! request.
 
@@ -27,8 +27,6 @@ mod task_past;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -42,13 +40,14 @@ use crate::app::time_range;
 use crate::cli;
 use crate::findings::Evaluator;
 use crate::kernel;
-use crate::recording::{HistoryRing, Meta, Replayer};
+use crate::recording::{Meta, Replayer};
 use crate::report::formatting::pluralize;
 use crate::state::history::MAX_INTERVALS;
 use crate::state::{Effect, Event, Notice};
 use background_analysis::{BackgroundAnalysis, Batch};
 use background_jobs::{BackgroundJobs, JobResult};
 use checkpoints::{CheckpointedEvaluation, IndexedSamples};
+use file_input::FileInput;
 use finding_starts::FindingStarts;
 use graph_intervals::{GraphIntervals, KnownIntervals};
 use live_input::LiveInput;
@@ -57,14 +56,11 @@ use recording_samples::RecordingSamples;
 use refinement::Refinement;
 use sample_source::{SampleSource, SourceEvent};
 use span_totals::SpanTotals;
-use store::{RingSamples, Store};
+use store::Store;
 use task_past::TaskPast;
 
 /// How long intervals are evaluated in one go before keys and frames have their turn.
 const SLICE: Duration = Duration::from_millis(6);
-
-/// The most bytes of samples that are kept in memory, for any `--history`.
-const MAX_HISTORY_BYTES: usize = 16 << 20;
 
 pub struct Timeline {
     source: SampleSource,
@@ -72,11 +68,6 @@ pub struct Timeline {
     evaluation: CheckpointedEvaluation,
     finding_starts: FindingStarts,
     position: Position,
-    /// Where the store is a ring
-    live: Option<LiveInput>,
-    /// Where the store is a file
-    playback: Option<PlaybackTimer>,
-    analysis: Option<BackgroundAnalysis>,
     /// The second step of the last move in time
     refinement: Option<Refinement>,
     known_intervals: KnownIntervals,
@@ -85,8 +76,6 @@ pub struct Timeline {
     /// Where a span begins, by the sample that ends its interval
     span_anchor: Option<u64>,
     span_totals: Option<SpanTotals>,
-    /// The recording, where the store is a file
-    file: Option<PathBuf>,
     /// Saving spans
     jobs: BackgroundJobs,
     /// Events that the screen has not been given yet
@@ -118,32 +107,31 @@ enum Input {
 }
 
 impl Timeline {
-    /// Samples as they arrive, from the running machine or a pipe. `history`: how long they are kept in memory.
-    pub fn live(source: SampleSource, meta: Meta, pipeline: LivePipeline, history: Duration) -> Timeline {
-        let samples = history.as_nanos().div_ceil(meta.interval.as_nanos().max(1));
-        let samples = usize::try_from(samples).unwrap_or(usize::MAX).max(2);
-        let ring = HistoryRing::new(samples, MAX_HISTORY_BYTES, meta.redaction);
-        let host = Arc::new(meta.host.clone());
-        let evaluation = CheckpointedEvaluation::new(pipeline.evaluator().clone());
-        let (live, problem) = LiveInput::new(pipeline, meta, matches!(source, SampleSource::Sampler(_)));
-        let mut timeline = Timeline {
-            evaluation,
-            live: Some(live),
+    fn new(source: SampleSource, store: Store, evaluation: CheckpointedEvaluation, position: Position) -> Timeline {
+        Timeline {
             source,
-            store: Store::Ring(RingSamples { ring, host }),
+            store,
+            evaluation,
             finding_starts: FindingStarts::default(),
-            position: Position::Follow,
-            playback: None,
-            analysis: None,
+            position,
             refinement: None,
-            known_intervals: KnownIntervals::new(MAX_INTERVALS / 2),
+            known_intervals: KnownIntervals::new(MAX_INTERVALS),
             graph_intervals: GraphIntervals::default(),
             task_past: TaskPast::default(),
             span_anchor: None,
             span_totals: None,
-            file: None,
             jobs: BackgroundJobs::default(),
             queued_events: Vec::new(),
+        }
+    }
+
+    /// Samples as they arrive, from the running machine or a pipe. `history`: how long they are kept in memory.
+    pub fn live(source: SampleSource, meta: Meta, pipeline: LivePipeline, history: Duration) -> Timeline {
+        let evaluation = CheckpointedEvaluation::new(pipeline.evaluator().clone());
+        let (live, problem) = LiveInput::new(pipeline, meta, history, matches!(source, SampleSource::Sampler(_)));
+        let mut timeline = Timeline {
+            known_intervals: KnownIntervals::new(MAX_INTERVALS / 2),
+            ..Timeline::new(source, Store::Live(live), evaluation, Position::Follow)
         };
         timeline.queue_notices(problem.into_iter().collect());
         timeline
@@ -171,26 +159,11 @@ impl Timeline {
         let mut samples = RecordingSamples::new(open()?);
         samples.replayer.restrict_to(samples_in_range);
         let analysis = BackgroundAnalysis::start(samples, evaluator.clone())?;
-        let interval = replayer.meta().interval;
-        let mut timeline = Timeline {
-            source: if replayer.is_growing() { SampleSource::growing_file() } else { SampleSource::Closed },
-            store: Store::File(RecordingSamples::new(replayer)),
-            evaluation: CheckpointedEvaluation::new(evaluator),
-            finding_starts: FindingStarts::default(),
-            position: Position::At(1),
-            live: None,
-            playback: Some(PlaybackTimer::new(speed, interval)),
-            analysis: Some(analysis),
-            refinement: None,
-            known_intervals: KnownIntervals::new(MAX_INTERVALS),
-            graph_intervals: GraphIntervals::default(),
-            task_past: TaskPast::default(),
-            span_anchor: None,
-            span_totals: None,
-            file: Some(file.clone()),
-            jobs: BackgroundJobs::default(),
-            queued_events: Vec::new(),
-        };
+        let playback = PlaybackTimer::new(speed, replayer.meta().interval);
+        let source = if replayer.is_growing() { SampleSource::growing_file() } else { SampleSource::Closed };
+        let samples = RecordingSamples::new(replayer);
+        let store = Store::File(FileInput { samples, playback, analysis, path: file.clone() });
+        let mut timeline = Timeline::new(source, store, CheckpointedEvaluation::new(evaluator), Position::At(1));
         timeline.queue_opening_events();
         let start = timeline.start_index(at, zone);
         let shown = timeline.seek(start, true);
@@ -205,7 +178,10 @@ impl Timeline {
 
     /// The nominal time between samples of a recording.
     pub fn interval(&self) -> Duration {
-        self.recording().map_or(Duration::ZERO, |samples| samples.replayer.meta().interval)
+        match &self.store {
+            Store::Live(_) => Duration::ZERO,
+            Store::File(file) => file.samples.replayer.meta().interval,
+        }
     }
 
     /// Waits for the next events; forever when none will follow. Cancel-safe.
@@ -216,11 +192,10 @@ impl Timeline {
             }
             let due = self.next_due();
             let has_pending_work = self.pending_work().is_some();
-            let Timeline { source, live, analysis, jobs, .. } = self;
+            let Timeline { source, store, jobs, .. } = self;
             let input = tokio::select! {
                 result = jobs.next() => Input::SavedSpan(result),
-                input = next_input(source, live.as_mut()) => input,
-                batch = next_batch(analysis.as_mut()) => Input::Analysis(batch),
+                input = next_input(source, store) => input,
                 () = sleep_until_some(due) => Input::Playback,
                 // Keys come first, and what has arrived.
                 () = tokio::task::yield_now(), if has_pending_work => Input::SlicedWork,
@@ -236,7 +211,10 @@ impl Timeline {
             Input::Source(SourceEvent::Ended(why)) => vec![Event::SourceEnded(why)],
             Input::Source(SourceEvent::Notice(text)) => vec![Event::Notice(Notice::new(text))],
             Input::Source(event) => self.add_live(event),
-            Input::Job(result) => self.live.as_mut().map(|live| live.recorder.job_done(result)).unwrap_or_default(),
+            Input::Job(result) => match &mut self.store {
+                Store::Live(live) => live.recorder.job_done(result),
+                Store::File(_) => Vec::new(),
+            },
             Input::SavedSpan(JobResult::Notice(notice) | JobResult::RecordingFailed(notice)) => vec![Event::Notice(notice)],
             Input::SavedSpan(JobResult::RecordingStarted(_)) => Vec::new(),
             Input::Analysis(batch) => self.add_analysis(batch),
@@ -283,13 +261,13 @@ impl Timeline {
             Effect::SaveSpan => return self.save_span(),
             Effect::Save | Effect::ToggleRecord => {
                 let first = self.store.sample(self.store.indices().start);
-                if let (Store::Ring(samples), Some(live)) = (&self.store, &mut self.live) {
+                if let Store::Live(live) = &mut self.store {
                     // The baselines before the oldest sample in memory: a replay learns from the samples again.
                     let oldest = self.evaluation.oldest_checkpoint().unwrap_or(live.pipeline.evaluator());
                     let baselines = first.map(|first| oldest.baselines_for_recording(&first)).unwrap_or_default();
                     return match effect {
-                        Effect::Save => live.recorder.save(&samples.ring, &baselines),
-                        _ => live.recorder.toggle(&samples.ring, &baselines),
+                        Effect::Save => live.recorder.save(&live.samples.ring, &baselines),
+                        _ => live.recorder.toggle(&live.samples.ring, &baselines),
                     };
                 }
             }
@@ -316,57 +294,44 @@ impl Timeline {
         if let Some(line) = unsaved {
             return Some(Failure::new(Exit::CannotWrite, line, "", ""));
         }
-        match (self.store, self.live) {
-            (Store::File(samples), _) => samples.damage_failure(),
-            (Store::Ring(_), live) => live?.close().map(|line| Failure::new(Exit::CannotWrite, line, "", "")),
+        match self.store {
+            Store::File(file) => file.samples.damage_failure(),
+            Store::Live(live) => live.close().map(|line| Failure::new(Exit::CannotWrite, line, "", "")),
         }
     }
 
     /// A live sample, gap or mark.
     fn add_live(&mut self, event: SourceEvent) -> Vec<Event> {
-        let Timeline { store: Store::Ring(samples), live: Some(live), evaluation, finding_starts, .. } = self else {
-            return Vec::new();
-        };
+        let Timeline { store: Store::Live(live), evaluation, finding_starts, .. } = self else { return Vec::new() };
         match event {
             SourceEvent::Sample(sample) => {
-                let mut events = live.add_sample(&sample, samples, evaluation, finding_starts);
+                let mut events = live.add_sample(&sample, evaluation, finding_starts);
                 if self.position != Position::Follow {
                     events.extend(self.position_event());
                 }
                 events
             }
-            SourceEvent::Gap(gap) => live.add_gap(&gap, samples),
+            SourceEvent::Gap(gap) => live.add_gap(&gap),
             SourceEvent::Mark(at, text) => {
-                let notice = live.add_mark(at, &text, samples);
+                let notice = live.add_mark(at, &text);
                 vec![Event::Marks(self.store.marks()), Event::Notice(notice)]
             }
             SourceEvent::Notice(_) | SourceEvent::PollFile | SourceEvent::Ended(_) => Vec::new(),
         }
     }
-
-    fn recording(&self) -> Option<&RecordingSamples> {
-        match &self.store {
-            Store::File(samples) => Some(samples),
-            Store::Ring(_) => None,
-        }
-    }
 }
 
-async fn next_input(source: &mut SampleSource, live: Option<&mut LiveInput>) -> Input {
-    match live {
-        Some(live) => tokio::select! {
+async fn next_input(source: &mut SampleSource, store: &mut Store) -> Input {
+    match store {
+        Store::Live(live) => tokio::select! {
             result = live.recorder.next_result() => Input::Job(result),
             Some((at, text)) = live.received_marks.recv() => Input::Source(SourceEvent::Mark(at, text)),
             event = source.next() => Input::Source(event),
         },
-        None => Input::Source(source.next().await),
-    }
-}
-
-async fn next_batch(analysis: Option<&mut BackgroundAnalysis>) -> Batch {
-    match analysis {
-        Some(analysis) => analysis.next().await,
-        None => std::future::pending().await,
+        Store::File(file) => tokio::select! {
+            batch = file.analysis.next() => Input::Analysis(batch),
+            event = source.next() => Input::Source(event),
+        },
     }
 }
 

@@ -13,13 +13,13 @@ use crate::app::baseline_learner::BaselineLearner;
 use crate::app::config::Settings;
 use crate::app::live_pipeline::LivePipeline;
 use crate::app::program::threads;
-use crate::app::screen_setup::{setup, with_theme};
+use crate::app::screen_setup::{initial_state, setup};
 use crate::app::timeline::Timeline;
 use crate::app::timeline::sample_source::{SampleSource, SourceEvent, source_event};
 use crate::cli::{self, value_parsers};
 use crate::recording::StreamReader;
 use crate::state::fleet::FleetState;
-use crate::state::{Source, State};
+use crate::state::{SessionOptions, Source, State};
 
 /// Events that may wait for the screens.
 const QUEUE_CAPACITY: usize = 64;
@@ -48,9 +48,10 @@ impl HostScreens<'_> {
                 (self.live(subscription)?, Source::Host { name: link.name.clone() }, interval)
             }
         };
-        let mut state = State::new(setup(self.appearance, source, interval));
-        state.options.leads_back = true;
-        let (state, _) = with_theme(state, self.settings, self.appearance).map_err(|failure| failure.to_string())?;
+        let options = SessionOptions { leads_back: true, ..SessionOptions::default() };
+        let setup = setup(self.appearance, source, interval);
+        let state = initial_state(setup, options, self.settings, self.appearance);
+        let (state, _) = state.map_err(|failure| failure.to_string())?;
         Ok((state, timeline))
     }
 

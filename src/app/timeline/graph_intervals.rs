@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::Timeline;
 use super::checkpoints::{Cursor, IndexedSamples};
+use super::file_input::FileInput;
 use super::store::Store;
 use crate::sample::Host;
 use crate::state::Event;
@@ -85,7 +86,7 @@ impl Timeline {
             return;
         }
         let wanted = match (&stretch, &self.store) {
-            (Some(stretch), Store::File(samples)) => {
+            (Some(stretch), Store::File(FileInput { samples, .. })) => {
                 let indices = samples.indices();
                 let first = (samples.index_at_time(stretch.start) + 1).max(indices.start + 1);
                 let end = (samples.index_at_time(stretch.end) + 1).min(indices.end);

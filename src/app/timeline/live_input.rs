@@ -1,4 +1,6 @@
-//! Passes live samples to the evaluation, the recorder and the history in memory.
+//! Samples as they arrive: passes them to the evaluation, the recorder and the ring in memory.
+
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -27,6 +29,7 @@ const FIRST_TRIM_SAMPLE: u64 = 8;
 const MIN_REPORTED_GAP_SECONDS: f64 = 2.0;
 
 pub struct LiveInput {
+    pub samples: RingSamples,
     pub pipeline: LivePipeline,
     pub recorder: RecorderControl,
     pub received_marks: mpsc::Receiver<(Timestamp, String)>,
@@ -36,23 +39,24 @@ pub struct LiveInput {
 }
 
 impl LiveInput {
-    /// `accept_marks`: from `stalltop mark` in other shells. The line says why it cannot.
-    pub fn new(pipeline: LivePipeline, meta: Meta, accept_marks: bool) -> (LiveInput, Option<String>) {
+    /// `history`: how long samples are kept in memory. `accept_marks`: from `stalltop mark` in other shells. The line says why it
+    /// cannot.
+    pub fn new(pipeline: LivePipeline, meta: Meta, history: Duration, accept_marks: bool) -> (LiveInput, Option<String>) {
         let (sender, received_marks) = mpsc::channel(MARK_QUEUE_CAPACITY);
         let accept = move |at, text| sender.try_send((at, text)).map_err(|_| "too many marks are waiting");
         let (socket, problem) = match accept_marks.then(|| MarkSocket::bind(accept)) {
             Some(Err(problem)) => (None, Some(problem)),
             socket => (socket.and_then(Result::ok), None),
         };
+        let samples = RingSamples::new(&meta, history);
         let recorder = RecorderControl::new(meta);
-        (LiveInput { pipeline, recorder, received_marks, _mark_socket: socket, last_sample_at: None }, problem)
+        (LiveInput { samples, pipeline, recorder, received_marks, _mark_socket: socket, last_sample_at: None }, problem)
     }
 
     /// Evaluates the sample, records it and keeps it in memory. The recorder comes before the screen, which may be slow.
     pub fn add_sample(
         &mut self,
         sample: &TimedSample,
-        samples: &mut RingSamples,
         checkpoints: &mut CheckpointedEvaluation,
         finding_starts: &mut FindingStarts,
     ) -> Vec<Event> {
@@ -61,9 +65,9 @@ impl LiveInput {
         let summary = recorder::frame_summary(evaluation.as_ref());
         self.recorder.offer(sample, summary);
         let at = sample.sample.at;
-        let ring = &mut samples.ring;
-        ring.add_missed(sample.missed, at.into());
         let missed = self.missed_notice(sample.missed, at);
+        let ring = &mut self.samples.ring;
+        ring.add_missed(sample.missed, at.into());
         let kept = ring.push_with_summary(&sample.sample, summary);
         if kept && let Some(index) = (ring.evicted() + ring.len() as u64).checked_sub(1) {
             let is_checkpoint = CheckpointedEvaluation::is_checkpoint(index);
@@ -88,16 +92,16 @@ impl LiveInput {
     }
 
     /// Samples that the recorder of a pipe lost.
-    pub fn add_gap(&mut self, gap: &Gap, samples: &mut RingSamples) -> Vec<Event> {
-        samples.ring.add_gap(gap);
+    pub fn add_gap(&mut self, gap: &Gap) -> Vec<Event> {
+        self.samples.ring.add_gap(gap);
         self.recorder.gap(gap);
         let lost = pluralize(gap.lost_samples, "sample");
         vec![Event::Notice(Notice::new(format!("{lost} lost: {}", gap.reason.description())))]
     }
 
     /// Puts a mark behind the newest sample, in memory and in the recording.
-    pub fn add_mark(&mut self, at: Timestamp, text: &str, samples: &mut RingSamples) -> Notice {
-        samples.ring.add_mark(at, text);
+    pub fn add_mark(&mut self, at: Timestamp, text: &str) -> Notice {
+        self.samples.ring.add_mark(at, text);
         match self.recorder.mark(at, text) {
             Ok(()) => Notice::new(format!("marked: {text}")),
             Err(why) => Notice::failure(format!("marked in memory, and not in the recording: {why}")),

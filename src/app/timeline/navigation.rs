@@ -23,7 +23,7 @@ const NS_PER_SECOND: i64 = 1_000_000_000;
 impl Timeline {
     /// Pause, speed and all moves in time.
     pub(super) fn navigate(&mut self, effect: Effect) -> Vec<Event> {
-        if let Some(playback) = &mut self.playback {
+        if let Some(playback) = self.store.playback_mut() {
             playback.shown_since = Instant::now();
             // A move in time pauses, so that its interval stays on the screen.
             playback.paused |= !matches!(effect, Effect::Pause(_) | Effect::Speed(_));
@@ -57,7 +57,7 @@ impl Timeline {
             }
             Effect::Pause(paused) => {
                 (self.span_anchor, self.span_totals) = (None, None);
-                match &mut self.playback {
+                match self.store.playback_mut() {
                     Some(playback) => playback.paused = paused,
                     None if paused => self.position = Position::At(at),
                     None => self.position = Position::Follow,
@@ -65,7 +65,7 @@ impl Timeline {
                 Vec::new()
             }
             Effect::Speed(speed) => {
-                if let Some(playback) = &mut self.playback {
+                if let Some(playback) = self.store.playback_mut() {
                     playback.speed = speed;
                 }
                 Vec::new()
@@ -101,11 +101,14 @@ impl Timeline {
         if let Some(to) = to {
             return self.seek(to, true);
         }
-        let is_analyzed = self.analysis.as_ref().is_none_or(|analysis| analysis.is_complete());
+        let is_analyzed = match &self.store {
+            Store::Live(_) => true,
+            Store::File(file) => file.analysis.is_complete(),
+        };
         vec![Event::Notice(Notice::new(match (forward, &self.store) {
             (true, _) if !is_analyzed => "no later finding so far: the recording is still being analyzed",
             (true, _) => "no later finding",
-            (false, Store::Ring(_)) => "no earlier finding in memory",
+            (false, Store::Live(_)) => "no earlier finding in memory",
             (false, Store::File(_)) => "no earlier finding",
         }))]
     }
@@ -146,7 +149,7 @@ impl Timeline {
     /// When to show the next interval of the recording; `None` where none is to be shown by itself, or the displayed one is not exact
     /// yet.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        let (playback, Position::At(shown)) = (self.playback.as_ref()?, self.position) else { return None };
+        let (playback, Position::At(shown)) = (self.store.playback()?, self.position) else { return None };
         if self.refinement.is_some() {
             return None;
         }
@@ -162,7 +165,7 @@ impl Timeline {
         let mut events = Vec::new();
         let now = Instant::now();
         while let Some(due) = self.next_due().filter(|&due| due <= now) {
-            let (Position::At(shown), Some(playback)) = (self.position, &mut self.playback) else { break };
+            let (Position::At(shown), Some(playback)) = (self.position, self.store.playback_mut()) else { break };
             let next = shown + 1;
             playback.shown_since = due;
             // At a speed that takes longer to evaluate than to play: as fast as possible.
@@ -182,7 +185,7 @@ impl Timeline {
         events.extend(self.position_event());
         let at_end = self.next_due().is_none() && self.shown_index().is_some_and(|shown| shown + 1 >= self.store.indices().end);
         let is_growing = matches!(self.source, SampleSource::GrowingFile(_));
-        if let Some(playback) = &mut self.playback
+        if let Some(playback) = self.store.playback_mut()
             && at_end
             && !is_growing
             && !std::mem::replace(&mut playback.end_reported, true)

@@ -43,7 +43,7 @@ impl Timeline {
             Event::SeekStarted(evaluation)
         };
         self.position = Position::At(to);
-        if let Some(playback) = &mut self.playback {
+        if let Some(playback) = self.store.playback_mut() {
             playback.end_reported = false;
         }
         let mut events = vec![event];

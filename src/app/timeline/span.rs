@@ -4,6 +4,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::checkpoints::IndexedSamples;
+use super::file_input::FileInput;
+use super::live_input::LiveInput;
 use super::store::Store;
 use super::{Position, Timeline};
 use crate::app::recorder;
@@ -16,7 +18,7 @@ impl Timeline {
     pub(super) fn begin_span(&mut self) -> Vec<Event> {
         let Some(at) = self.shown_index() else { return Vec::new() };
         self.position = Position::At(at);
-        if let Some(playback) = &mut self.playback {
+        if let Some(playback) = self.store.playback_mut() {
             playback.paused = true;
         }
         self.span_anchor = Some(at);
@@ -61,19 +63,19 @@ impl Timeline {
         let Some(indices) = self.span_indices() else { return Vec::new() };
         let (first, last) = (indices.start() - 1, *indices.end());
         match &self.store {
-            Store::File(samples) => {
+            Store::File(FileInput { samples, path, .. }) => {
                 let sequence = |index: u64| samples.replayer.sequence(usize::try_from(index).ok()?);
-                let (Some(first), Some(last), Some(path)) = (sequence(first), sequence(last), self.file.clone()) else {
+                let (Some(first), Some(last)) = (sequence(first), sequence(last)) else {
                     return Vec::new();
                 };
                 let name = recorder::saved_name(&samples.replayer.meta().host);
+                let path = path.clone();
                 let open = move || Replayer::open(&path);
                 self.jobs.save_range(name, open, first..=last);
             }
-            Store::Ring(samples) => {
-                let Some(live) = &self.live else { return Vec::new() };
-                let oldest = self.evaluation.oldest_checkpoint().unwrap_or(live.pipeline.evaluator());
-                let meta = live.recorder.meta();
+            Store::Live(LiveInput { samples, pipeline, recorder, .. }) => {
+                let oldest = self.evaluation.oldest_checkpoint().unwrap_or(pipeline.evaluator());
+                let meta = recorder.meta();
                 let mut bytes = Vec::new();
                 // Of a recording of all samples in memory, whose sequence numbers begin at 0.
                 let evicted = samples.ring.evicted();
