@@ -27,7 +27,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(420);
 /// The start of this process.
 static BEGIN: OnceLock<Instant> = OnceLock::new();
 
-fn patient() -> bool {
+fn has_time_left() -> bool {
     std::env::var_os("STALLTOP_LAB_LONG").is_some() || BEGIN.get_or_init(Instant::now).elapsed() < TIME_LIMIT
 }
 
@@ -63,18 +63,18 @@ impl<'a> Attempt<'a> {
         let from = Snapshot::read(&self.files);
         let mut said = check(self.name, self.state, self.seconds, self.interval);
         let to = Snapshot::read(&self.files);
-        let mut window = Window { from, to, watched: watch.end(), strange: Vec::new() };
+        let mut window = Window { from, to, watched: watch.end(), disturbances: Vec::new() };
         evaluate(&mut window, &mut said);
-        let mut why: Vec<String> = window.watched.disturbance(self.crowded).into_iter().collect();
-        why.append(&mut window.strange);
-        AttemptResult { said, why }
+        let mut disturbances: Vec<String> = window.watched.disturbance(self.crowded).into_iter().collect();
+        disturbances.append(&mut window.disturbances);
+        AttemptResult { said, disturbances }
     }
 }
 
 /// The result of an attempt, and what may have disturbed it.
 pub struct AttemptResult {
     said: CheckResult,
-    why: Vec<String>,
+    disturbances: Vec<String>,
 }
 
 /// Repeats an attempt while it is wrong and was disturbed.
@@ -84,12 +84,12 @@ pub fn repeat(name: &str, mut attempt: impl FnMut() -> Vec<AttemptResult>) {
         for result in &results {
             println!("{name}: {}", result.said.summary());
         }
-        if let Some(wrong) = results.iter().find(|result| !result.said.is_right() && result.why.is_empty()) {
+        if let Some(wrong) = results.iter().find(|result| !result.said.is_right() && result.disturbances.is_empty()) {
             wrong.said.fail();
         }
         let Some(wrong) = results.iter().find(|result| !result.said.is_right()) else { return };
         println!("{name}: {}", wrong.said.faults());
-        if !again(name, number, &wrong.why.join("; ")) {
+        if !again(name, number, &wrong.disturbances.join("; ")) {
             return;
         }
     }
@@ -97,7 +97,7 @@ pub fn repeat(name: &str, mut attempt: impl FnMut() -> Vec<AttemptResult>) {
 
 /// Measures with other tools beside stalltop until both agree, or differ on an undisturbed machine, or no attempt is left. The
 /// attempt reports what differs. The caller waits for an idle machine before it starts the load.
-pub fn agree(name: &str, mut attempt: impl FnMut() -> Result<(), String>) {
+pub fn compare_until_equal(name: &str, mut attempt: impl FnMut() -> Result<(), String>) {
     for number in 1.. {
         let watch = Watch::start(Vec::new());
         let found = attempt();
@@ -114,7 +114,7 @@ pub fn agree(name: &str, mut attempt: impl FnMut() -> Result<(), String>) {
 
 /// Whether to repeat an attempt that was wrong and disturbed; prints it.
 fn again(name: &str, number: u32, why: &str) -> bool {
-    let again = number < MAX_ATTEMPTS && patient();
+    let again = number < MAX_ATTEMPTS && has_time_left();
     if again {
         println!("{name}: disturbed: {why}, again ({number} of {MAX_ATTEMPTS})");
     } else {
@@ -126,7 +126,7 @@ fn again(name: &str, number: u32, why: &str) -> bool {
 /// Waits until other processes use little CPU, or until the timeout.
 pub fn wait_for_quiet() {
     let begin = Instant::now();
-    while others_now() > OTHERS && begin.elapsed() < QUIET_TIMEOUT && patient() {}
+    while others_now() > OTHERS && begin.elapsed() < QUIET_TIMEOUT && has_time_left() {}
 }
 
 /// What was measured beside stalltop, from just before it began to just after it ended.
@@ -134,7 +134,7 @@ pub struct Window {
     pub from: Snapshot,
     pub to: Snapshot,
     pub watched: Watched,
-    strange: Vec<String>,
+    disturbances: Vec<String>,
 }
 
 /// A disk in that time, by /proc/diskstats.
@@ -192,7 +192,7 @@ impl Window {
     /// The load differed from what is known of it: the result does not count.
     pub fn known(&mut self, what: &str, value: f64, low: f64, high: f64) {
         if !(low..=high).contains(&value) {
-            self.strange.push(format!("the load itself was another: {what} {value:.3}, known as {low} to {high}"));
+            self.disturbances.push(format!("the load itself was another: {what} {value:.3}, known as {low} to {high}"));
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use stalltop::kernel::Root;
 use stalltop::kernel::probe::block_latencies;
 
-use crate::attempt::agree;
+use crate::attempt::compare_until_equal;
 use crate::harness::program;
 use crate::proc::{READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab};
@@ -27,7 +27,7 @@ fn quantiles_of_a_disk_with_two_latencies() {
     let folder = tempfile::tempdir().expect("a folder");
     let result = folder.path().join("fio.json");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/bimodal-disk.sh");
-    agree("two latencies", || {
+    compare_until_equal("two latencies", || {
         let mut scenario = lab.start_script(&script, 14, &[("KEEP", result.to_str().expect("a plain path"))]);
         scenario.until_ready();
         let device = scenario.device();

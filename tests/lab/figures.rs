@@ -15,7 +15,7 @@ use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler};
 use stalltop::sample::Sample;
 
-use crate::attempt::{agree, wait_for_quiet};
+use crate::attempt::{compare_until_equal, wait_for_quiet};
 use crate::proc::{IN_FLIGHT, READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab, Scenario};
 
@@ -37,7 +37,7 @@ fn figures_agree_with_mpstat_iostat_and_sar() {
     let _load = Load::start();
     scenario.until("reads", |_| diskstat(&device, IN_FLIGHT) >= 4 && diskstat(&device, READS_COMPLETED) > 100);
 
-    agree("figures", || compare(&mut scenario, &device));
+    compare_until_equal("figures", || compare(&mut scenario, &device));
 }
 
 fn compare(scenario: &mut Scenario, device: &str) -> Result<(), String> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 use stalltop::sample::waits::OwnerField;
 
-use crate::attempt::{Attempt, agree};
+use crate::attempt::{Attempt, compare_until_equal};
 use crate::check_result::{CheckResult, check as stalltop_check};
 use crate::disk_load::{DiskLoad, Load, link};
 use crate::executable::copy_executable;
@@ -104,7 +104,7 @@ fn an_ordinary_user_sees_the_holders_of_its_own_mutexes() {
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]).arg(program).current_dir("/");
         command
     };
-    agree("mutexes of an ordinary user", || {
+    compare_until_equal("mutexes of an ordinary user", || {
         let mut command = as_nobody(&load);
         command.args(["sleep", "12", "60"]);
         let _load = Load::start(command);
@@ -139,7 +139,7 @@ fn readings_of_a_mutex(mode: &str, is_timed: bool) {
     let Some(_lab) = Lab::open(&["gcc"]) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let (load, truth) = (mutexes(), folder.path().join("truth"));
-    agree(&format!("readings of a mutex, {mode}"), || {
+    compare_until_equal(&format!("readings of a mutex, {mode}"), || {
         let _ = std::fs::remove_file(&truth);
         let mut command = Command::new(&load);
         command.args([mode, "12", "13"]).env("TRUTH", &truth);

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use stalltop::sample::waits::OwnerField;
 
-use crate::attempt::{Attempt, agree};
+use crate::attempt::{Attempt, compare_until_equal};
 use crate::check_result::{CheckResult, check as stalltop_check};
 use crate::disk_load::link;
 use crate::executable::copy_executable;
@@ -115,7 +115,7 @@ fn each_reading_of_a_monitor_names_the_thread_that_owns_it() {
     let Some(_lab) = Lab::open(&["java", "javac"]) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let truth = folder.path().join("truth");
-    agree("owners of a monitor", || {
+    compare_until_equal("owners of a monitor", || {
         let load = Monitors::start("sleep", 60, &truth);
         let said = stalltop_check("java-readings", folder.path(), 10, "1s");
         drop(load);
@@ -157,7 +157,7 @@ fn an_ordinary_user_sees_the_owners_of_its_own_monitors() {
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]).arg(program).current_dir("/");
         command
     };
-    agree("monitors of an ordinary user", || {
+    compare_until_equal("monitors of an ordinary user", || {
         let mut command = as_nobody(Path::new("java"));
         command.arg("-Xmx64m").arg(&source).args(["sleep", "60"]).arg(state.join("truth"));
         let mut child = command.stdout(Stdio::piped()).spawn().expect("java starts");

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use crate::attempt::{agree, wait_for_quiet};
+use crate::attempt::{compare_until_equal, wait_for_quiet};
 use crate::harness::program;
 use crate::network::start_flows;
 use crate::scenario::Lab;
@@ -38,7 +38,7 @@ fn a_full_interface_has_the_figures_of_sar() {
     let Some(lab) = Lab::open(&["iperf3", "ip", "tc", "ss", "sar"]) else { return };
     wait_for_quiet();
     let _scenario = start_flows(&lab, &[("MODE", "full")], 1.25e7);
-    agree("nicstat", compare);
+    compare_until_equal("nicstat", compare);
 }
 
 fn compare() -> Result<(), String> {

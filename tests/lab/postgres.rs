@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use stalltop::sample::waits::{LockOwner, OwnerField};
 
-use crate::attempt::{Attempt, agree};
+use crate::attempt::{Attempt, compare_until_equal};
 use crate::check_result::{CheckResult, check as stalltop_check};
 use crate::held_truth::{HeldTruth, samples};
 use crate::proc::{FLUSHES_COMPLETED, Stat, diskstat, processes, read};
@@ -112,7 +112,7 @@ fn sessions_behind_a_flush_of_the_log_wait_for_walwrite() {
     let Some(lab) = open() else { return };
     let _scenario = commits(&lab);
     let state = tempfile::tempdir().expect("a folder");
-    agree("holder of WALWriteLock", || {
+    compare_until_equal("holder of WALWriteLock", || {
         let watch = LogWatch::start();
         let said = stalltop_check("postgres-walwrite", state.path(), 20, "1s");
         let held = watch.end();

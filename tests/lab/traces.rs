@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use serde_json::Value;
 use stalltop::kernel::{Root, wake_trace};
 
-use crate::attempt::agree;
+use crate::attempt::compare_until_equal;
 use crate::disk_load::Load;
 use crate::harness::program;
 use crate::long;
@@ -63,7 +63,7 @@ fn trace(types: Types, mode: &str, probes: &str, mut verify: impl FnMut(&Value, 
     let _switches = (probes == "auto").then(Switches::start);
     let folder = tempfile::tempdir().expect("a folder");
     let load = rust_locks();
-    agree(&format!("trace of {mode}"), || {
+    compare_until_equal(&format!("trace of {mode}"), || {
         let mut command = Command::new(&load);
         command.args([mode, THREADS, "5"]).arg(folder.path());
         let running = Load::start(command);

@@ -11,7 +11,7 @@ use stalltop::kernel::{Root, wake_trace};
 use stalltop::sample::Sample;
 use stalltop::sample::waits::{LockOwner, OwnerField};
 
-use crate::attempt::agree;
+use crate::attempt::compare_until_equal;
 use crate::check_result::check_by;
 use crate::disk_load::Load;
 use crate::harness::program;
@@ -80,7 +80,7 @@ fn watch_for(run: Run, types: Types, mode: &str, mut verify: impl FnMut(&Seen) -
     }
     let folder = tempfile::tempdir().expect("a folder");
     let load = rust_locks();
-    agree(&format!("holders of {mode}"), || {
+    compare_until_equal(&format!("holders of {mode}"), || {
         let mut command = Command::new(&load);
         command.args([mode, THREADS, &(run.seconds + 2).to_string()]).arg(folder.path());
         let running = Load::start(command);
