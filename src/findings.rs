@@ -45,6 +45,7 @@ mod thresholds;
 mod unix_senders;
 mod wait_chain;
 mod wait_words;
+mod worst_candidates;
 
 use std::sync::Arc;
 

@@ -46,7 +46,8 @@ struct OperationTotals {
 }
 
 impl DeviceLoad {
-    fn from_span(span: &DiskSpan, seconds: f64) -> DeviceLoad {
+    fn from_span(span: &DiskSpan) -> DeviceLoad {
+        let seconds = span.seconds;
         let busy_share = span.busy.map(|busy| busy.0);
         let mut load = DeviceLoad { seconds, ..DeviceLoad::default() };
         for (operation, op) in span.operations() {
@@ -221,7 +222,7 @@ impl LatencyWindow {
                 if !window.device.is_same(disk) {
                     window.device = KnownDevice::from_disk(disk);
                 }
-                window.push(DeviceLoad::from_span(span, interval.seconds), span);
+                window.push(DeviceLoad::from_span(span), span);
             }
         }
         self.windows.retain(|window| !window.is_idle());

@@ -261,8 +261,8 @@ impl LearnedBaseline {
             all_loads: latency(self.light_load_values().chain(self.busy_values()).collect()),
             p50: quantile(&self.today.p50, |day| day.2),
             p99: quantile(&self.today.p99, |day| day.3),
-            learned_today: self.today.learned.weighted_median(),
-            seen_today: self.today.seen.weighted_median(),
+            learned_today: self.today.learned.median(),
+            seen_today: self.today.seen.median(),
         }
     }
 

@@ -53,7 +53,7 @@ impl Reservoir {
     }
 
     /// The median; `None` without values.
-    pub fn weighted_median(&self) -> Option<f64> {
+    pub fn median(&self) -> Option<f64> {
         median(self.ms.iter().map(|&ms| (ms, 1)).collect())
     }
 
@@ -160,13 +160,13 @@ mod tests {
             spread.values_ms().len()
         );
         assert_eq!(spread.count(), 86_400);
-        let median = spread.weighted_median().expect("there are many");
+        let median = spread.median().expect("there are many");
         assert!((median / 43_200.0 - 1.0).abs() < 0.05, "{median}");
         // A bad hour of a day does not move it.
         let mut spread = Reservoir::default();
         for second in 0..86_400 {
             spread.push(if (40_000..43_600).contains(&second) { 90.0 } else { 8.0 });
         }
-        assert_eq!(spread.weighted_median(), Some(8.0));
+        assert_eq!(spread.median(), Some(8.0));
     }
 }

@@ -50,7 +50,7 @@ columns! {
         "the busier direction; both added on half duplex",
         |_, nic| nic.utilization.into());
     SATURATION_PER_SECOND = Figure::new("Sat", "saturation_per_second", Unit::PerSecond,
-        "packets dropped or delayed because a queue was full",
+        "packets that the interface lost or repeated: drops, FIFO and carrier errors, collisions",
         |_, nic| nic.saturation.into()).lower_is_better();
     RECEIVED_TOTAL_BYTES = Figure::new("rTotal", "received_total_bytes", Unit::Kilobytes,
         "received since the interface was created",

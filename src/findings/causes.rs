@@ -98,7 +98,7 @@ fn follows(context: &RuleContext, finding: &Finding, cause: &Finding) -> bool {
         (Kind::DiskLatency | Kind::DiskBusyNotSaturated, Kind::MemoryPressure) => {
             is_short_of_memory(context, &cause.subject) && disk(&finding.subject).is_some_and(is_waited_for)
         }
-        (Kind::Swapping, Kind::MemoryPressure) => true,
+        (Kind::Swapping, Kind::MemoryPressure) => matches!(cause.subject, Subject::Host),
         (Kind::IdleButBlocked, Kind::DiskStalled) => disk(&cause.subject).is_some_and(is_waited_for),
         (Kind::IdleButBlocked, Kind::DiskLatency) => is_slower_device(cause) && disk(&cause.subject).is_some_and(is_waited_for),
         (Kind::DiskLatency, Kind::IdleButBlocked) => {

@@ -1,6 +1,7 @@
 //! Cross-checks: sentences for cases in which iowait or PSI contradict idle-but-blocked. docs/metrics.md, "Cross-checks".
 
 use super::formatting::{lossy_name, percent, plural};
+use super::wait_chain::reported_threads::MIN_REPORTED_THREADS;
 use crate::interval::Interval;
 use crate::interval::idle_blocked::{CrossChecks, IdleBlocked};
 use crate::sample::Sample;
@@ -47,12 +48,11 @@ pub fn io_uring_artefact(
     let nothing = cross_checks.in_flight.is_some_and(|requests| requests < NEGLIGIBLE);
     (is_high && none_blocked && nothing).then(|| {
         let psi = psi.map_or_else(|| "-".into(), percent);
-        let label = sleeper().map_or_else(String::new, |label| format!(" of {label}"));
-        format!(
-            "iowait {}, PSI io {psi}, but no blocked thread and nothing in flight: an io_uring artefact{label} (its idle waits \
-             count as I/O); ignore it",
-            percent(iowait)
-        )
+        let cause = match sleeper() {
+            Some(label) => format!("an io_uring artefact of {label} (its idle waits count as I/O); ignore it"),
+            None => "an io_uring artefact (its idle waits count as I/O), or kernel threads, which are not counted, wait".into(),
+        };
+        format!("iowait {}, PSI io {psi}, but no blocked thread and nothing in flight: {cause}", percent(iowait))
     })
 }
 
@@ -62,13 +62,14 @@ fn waits_outside_iowait(blocked: &IdleBlocked) -> Option<String> {
     if blocked.ratio < MIN_REPORTED_BLOCKED || iowait >= blocked.ratio * LOW_IOWAIT_SHARE {
         return None;
     }
-    let threads = blocked.groups.iter().map(|group| group.behind_lock() + group.behind_ipc_peer + group.aio).sum();
-    Some(format!(
-        "iowait says {} where {} of the host is blocked: {} waiting for other threads or for completions, which iowait does not count",
-        percent(iowait),
-        percent(blocked.ratio),
-        plural(threads, "thread is", "threads are")
-    ))
+    let threads: f64 = blocked.groups.iter().map(|group| group.behind_lock() + group.behind_ipc_peer + group.aio).sum();
+    let why = if threads < MIN_REPORTED_THREADS {
+        "the kernel does not count these waits as iowait".to_owned()
+    } else {
+        let threads = plural(threads, "thread is", "threads are");
+        format!("{threads} waiting for other threads or for completions, which iowait does not count")
+    };
+    Some(format!("iowait says {} where {} of the host is blocked: {why}", percent(iowait), percent(blocked.ratio)))
 }
 
 /// The process with most threads asleep in io_uring_enter, where their wait channels were read.

@@ -69,7 +69,7 @@ fn has_polling_reader(interval: &Interval, device: DiskId, threads: f64) -> bool
         channels.any(|thread| wait_class(&interval.host, thread) == WaitClass::Poll)
     };
     interval.active_processes().any(|(process, span)| {
-        let bytes = span.read_bytes.map_or(0.0, |rate| rate.0 * interval.seconds);
+        let bytes = span.read_bytes.map_or(0.0, |rate| rate.0 * disk.seconds);
         bytes > 0.0 && reaches_threshold(most_reads_in_flight(bytes as u64, disk), threads) && polls(process)
     })
 }

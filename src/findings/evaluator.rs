@@ -12,6 +12,7 @@ use super::rule::{Hysteresis, Rule};
 use super::rule_context::{Candidate, RuleContext};
 use super::rule_state::RuleState;
 use super::rules::RULES;
+use super::worst_candidates::worst_by_subject;
 use super::{ActiveFindings, Evaluation, Finding, FindingKey, Kind, RuleConfig, Severity, Subject};
 use crate::baseline::{Baselines, LatencyWindow};
 use crate::interval::Interval;
@@ -157,9 +158,9 @@ impl Evaluator {
                 tracked.begin_interval();
             }
             for rule in RULES {
-                let candidates =
-                    (rule.evaluate)(&context).into_iter().filter(|candidate| !rule_config.ignored.contains(&candidate.subject));
-                for candidate in candidates {
+                let mut candidates = (rule.evaluate)(&context);
+                candidates.retain(|candidate| !rule_config.ignored.contains(&candidate.subject));
+                for candidate in worst_by_subject(candidates) {
                     self.track(rule, candidate, &interval);
                 }
             }

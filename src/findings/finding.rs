@@ -251,7 +251,7 @@ pub struct Finding {
     pub until: Option<Instant>,
     /// The evaluated figure, in `unit`
     pub value: f64,
-    /// The threshold that it exceeded
+    /// The threshold that it reached; 0 where any occurrence counts
     pub threshold: f64,
     /// ratio, seconds, per_second, threads, count
     pub unit: &'static str,

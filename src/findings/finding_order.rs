@@ -128,7 +128,7 @@ fn lost_share(finding: &Finding) -> f64 {
         // CPUs in use without a queue, or by work that may wait.
         Kind::CpuSaturated if finding.severity == Severity::Note => 0.0,
         // A cgroup of a large host: its share of the time counts, not that of the host.
-        Kind::CpuThrottled if finding.value <= 1.0 => finding.value,
+        Kind::CpuThrottled => finding.value.min(1.0),
         kind if fails_or_stops(kind) => 1.0,
         // Where threads wait, time is lost, whatever share of a large host it is.
         kind if waits(kind) && finding.severity > Severity::Note => finding.explained_share.max(LOST_SHARE_OF_WAITS),

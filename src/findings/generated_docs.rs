@@ -11,8 +11,8 @@ pub fn findings_docs() -> String {
         "# Findings\n\n\
          <!-- Generated from RULES in src/findings: change it there, then STALLTOP_BLESS=1 cargo test --test findings_page -->\n\n\
          A finding is raised when 2 of the last 3 intervals show it (some rules: at once), and ends after 5 intervals without \
-         it. Its severity rises and falls in the same way. Findings are ordered by severity, then by the share of the host that \
-         they explain. The name of a kind does not change.\n\n",
+         it. Its severity rises and falls in the same way. [metrics.md](metrics.md#causes-and-order) defines the order: root causes first, by \
+         severity, then what loses time, then by the share of the host that they explain. The name of a kind does not change.\n\n",
     );
     for rule in RULES {
         let word = rule.kind.as_str();

@@ -29,7 +29,7 @@ pub struct Rule {
 pub enum Hysteresis {
     /// 2 of the last 3
     TwoOfThree,
-    /// 2 of the last 3; a note until it has been more than one for `limit_seconds`: short saturation is normal
+    /// 2 of the last 3; a note until it has been a warning or critical for `limit_seconds`: short saturation is normal
     Sustained,
     /// 1: it is an event, or the rule itself measures its duration
     Immediate,

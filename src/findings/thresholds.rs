@@ -41,9 +41,9 @@ thresholds! {
     /// Mean number of blocked threads from which it is a warning whatever the device does
     blocked_threads(IdleButBlocked): Threads = 1.5,
     /// Share of the host from which it is critical
-    blocked_critical_ratio(IdleButBlocked): Share = 0.5,
+    blocked_critical_ratio(IdleButBlocked, KernelLockContention): Share = 0.5,
     /// Blocked threads for each CPU from which it is critical
-    blocked_critical_threads_per_cpu(IdleButBlocked): PerCpu = 2.0,
+    blocked_critical_threads_per_cpu(IdleButBlocked, KernelLockContention): PerCpu = 2.0,
     /// Mean number of threads that wait for locks inside the kernel
     kernel_lock_threads(KernelLockContention): Threads = 1.5,
     /// CPUs that were idle while such a thread waited
@@ -61,17 +61,17 @@ thresholds! {
     /// Busy share of the CPU
     core_busy_ratio(SaturatedCore, SaturatedThread): Share = 0.95,
     /// CPU time ÷ time
-    thread_busy_ratio(SaturatedThread): Share = 0.95,
+    thread_busy_ratio(SaturatedThread, SaturatedCore): Share = 0.95,
     /// The host, or the CPUs that the thread may use, must be less busy than this
     host_busy_below_ratio(SaturatedCore, SaturatedThread): Share = 0.9,
     /// CPUs that must be free beside the thread or the CPU
     free_cpus(SaturatedCore, SaturatedThread): Cpus = 0.25,
     /// Threads waiting for a CPU, for each CPU
-    cpu_waiting_per_cpu(CpuSaturated): PerCpu = 0.25,
+    cpu_waiting_per_cpu(CpuSaturated, ShortLivedProcesses): PerCpu = 0.25,
     /// Seconds from which it is more than a note
     limit_seconds(SaturatedCore, SaturatedThread, CpuSaturated): Seconds = 3.5,
     /// Busy and stolen share of the host
-    cpu_busy_ratio(CpuSaturated): Share = 0.9,
+    cpu_busy_ratio(CpuSaturated, SaturatedCore, SaturatedThread, ShortLivedProcesses): Share = 0.9,
     /// Threads waiting for a CPU, for each CPU, from which it is critical
     cpu_waiting_critical_per_cpu(CpuSaturated): PerCpu = 4.0,
     /// Throttled share of the time
@@ -89,7 +89,7 @@ thresholds! {
     /// Share of them that a scan finds
     short_lived_seen_ratio(ShortLivedProcesses): Share = 0.5,
     /// CPU time of tasks that no scan found, share of what is used
-    short_lived_busy_ratio(ShortLivedProcesses): Share = 0.1,
+    short_lived_busy_ratio(ShortLivedProcesses, CpuSaturated): Share = 0.1,
     /// CPUs that such tasks use at least
     short_lived_cpus(ShortLivedProcesses): Cpus = 0.05,
     /// Share of the host from which it is a warning where CPUs are saturated
@@ -159,9 +159,9 @@ thresholds! {
     /// Threads in send from which it is a warning
     send_blocked_threads(SendBlocked): Threads = 2.0,
     /// Seconds without an answer to a connection request
-    connect_blocked_seconds(ConnectBlocked): Seconds = 3.0,
+    connect_blocked_seconds(ConnectBlocked, ListenOverflow): Seconds = 3.0,
     /// Threads in connect from which it is a warning
-    connect_blocked_threads(ConnectBlocked): Threads = 2.0,
+    connect_blocked_threads(ConnectBlocked, ListenOverflow): Threads = 2.0,
     /// Share of time in which the tracer of a process keeps it stopped
     traced_ratio(TracedProcess): Share = 0.1,
     /// Seconds without an answer of a name server
@@ -181,13 +181,13 @@ thresholds! {
     /// Refaults and major faults per second
     refaults_per_second(MemoryPressure): PerSecond = 500.0,
     /// Share of a cgroup's memory limit from which it is at its limit
-    memory_limit_ratio(MemoryPressure): Share = 0.95,
+    memory_limit_ratio(MemoryPressure, OomKill): Share = 0.95,
     /// Mean number of a cgroup's threads that wait for pages
     memory_waiting_threads(MemoryPressure): Threads = 0.5,
     /// Share of their time that a cgroup's threads spend on refaulted pages, however few
     memory_fault_share(MemoryPressure): Share = 0.5,
     /// Bytes per second from or to swap
-    swapping_bytes_per_second(Swapping): BytesPerSecond = 1048576.0,
+    swapping_bytes_per_second(Swapping, MemoryPressure): BytesPerSecond = 1048576.0,
     /// Share of a limit from which it is reached
     limit_used_ratio(LimitReached): Share = 0.95,
 }

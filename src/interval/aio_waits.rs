@@ -105,6 +105,7 @@ mod tests {
         let disk = |reads, in_flight| DiskSpan {
             id: DiskId { major: 8, minor: 0 },
             index: 0,
+            seconds: 1.0,
             reads,
             writes: OpSpan::default(),
             discards: None,

@@ -19,6 +19,8 @@ pub struct DiskSpan {
     pub id: DiskId,
     /// Index into the newer sample's disks, which have name and facts
     pub index: usize,
+    /// Time between the two readings of diskstats
+    pub seconds: f64,
     pub reads: OpSpan,
     pub writes: OpSpan,
     pub discards: Option<OpSpan>,
@@ -103,6 +105,7 @@ impl DiskSpan {
         Some(DiskSpan {
             id: newer.id,
             index,
+            seconds,
             reads,
             writes,
             discards,
@@ -150,6 +153,11 @@ impl DiskSpan {
         let missing = completed.saturating_sub(measured);
         let is_unmeasured = completed >= MIN_COMPARED_REQUESTS && missing as f64 > MAX_BETWEEN_READINGS * completed as f64;
         if is_unmeasured { missing } else { 0 }
+    }
+
+    /// Completions of all kinds per second.
+    pub fn completed_per_second(&self) -> f64 {
+        self.operations().map(|(_, op)| op.rate.0).sum()
     }
 
     /// Completions of all kinds.

@@ -71,7 +71,7 @@ const WORDS: [(&str, &str); 9] = [
     ("rAvs wAvs", "average size of a received and of a sent packet, in bytes"),
     (
         "Sat",
-        "packets that the interface dropped or delayed because its queues were full, per second; not those of its queueing discipline",
+        "packets that the interface lost or repeated (drops, FIFO and carrier errors, collisions), per second; not those of its queueing discipline",
     ),
     ("PSI", "share of the time in which some task (full: all tasks) waited, from /proc/pressure"),
 ];

@@ -240,7 +240,7 @@ fn a_task_throttled_by_the_quota_of_a_parent_group() {
         let of_seconds = window.rate_each(|snapshot| snapshot.pair(&stat, "throttled_time") / 1e9);
         said.value_in(&held, of_seconds.give_or_take(0.1));
         said.evidence(&held, "quota_cpus", 0.2999, 0.3001);
-        said.says(&held, &["idle host, throttled container: cgroup /lab-nested-quota ", "0.30 CPU", "spin"]);
+        said.says(&held, &["idle host, throttled: cgroup /lab-nested-quota ", "0.30 CPU", "spin"]);
         for kind in ["cpu-saturated", "saturated-core", "saturated-thread", "idle-but-blocked", "load-not-cpu"] {
             said.must_not(kind);
         }

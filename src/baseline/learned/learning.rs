@@ -128,7 +128,7 @@ impl LearnedBaseline {
         }
         if let Some(over) = self.today() {
             let busy = &self.today.learned_busy;
-            let busy_ms = busy.weighted_median().unwrap_or_default() as f32;
+            let busy_ms = busy.median().unwrap_or_default() as f32;
             // A device that is never under light load is compared with its first days, too.
             let reference = match over.learned {
                 0 => Day { learned: busy.count(), learned_ms: busy_ms, ..over },
@@ -142,7 +142,7 @@ impl LearnedBaseline {
                 self.busy_days.drain(..self.busy_days.len().saturating_sub(MEDIAN_DAYS));
             }
             let (p50, p99) = (&self.today.p50, &self.today.p99);
-            if let Some((p50_ms, p99_ms)) = p50.weighted_median().zip(p99.weighted_median()) {
+            if let Some((p50_ms, p99_ms)) = p50.median().zip(p99.median()) {
                 self.quantile_days.push((over.day, p99.count(), p50_ms as f32, p99_ms as f32));
                 self.drop_oldest_quantile_days();
             }

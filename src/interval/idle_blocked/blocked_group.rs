@@ -38,9 +38,9 @@ pub struct BlockedGroup {
     pub memory: f64,
     /// Threads in D with a hidden wait channel while some device had requests in flight
     pub hidden: f64,
-    /// Threads that wait for a lock that is certainly held, in a group with a thread on storage
+    /// Threads that wait for a lock that is certainly held, where its holder is known or a thread of the group is on storage
     pub lock_contended: f64,
-    /// Threads in a futex wait that may be for a lock (inferred), in a group with a thread on storage
+    /// Threads in a futex wait that may be for a lock (inferred), where a thread of the group is on storage
     pub lock_inferred: f64,
     /// Part of `lock_inferred`: no thread of the group was seen to take its turn on storage
     pub lock_unconfirmed: f64,

@@ -16,7 +16,7 @@ const MAX_INTERFACES: usize = 16;
 #[derive(Clone, Debug)]
 pub struct NetworkMetrics {
     selection: Selection<NicId>,
-    /// Packets since the start that were dropped or delayed because a queue was full
+    /// Packets since the start that the interface lost or repeated: drops, FIFO and carrier errors, collisions
     saturation: Vec<(NicId, f64)>,
 }
 

@@ -160,6 +160,7 @@ mod tests {
         DiskSpan {
             id: DiskId { major: 8, minor },
             index: 0,
+            seconds: 1.0,
             reads: OpSpan { completed, ..OpSpan::default() },
             writes: OpSpan::default(),
             discards: None,

@@ -99,7 +99,9 @@ fn candidate(context: &RuleContext, id: GroupId, sessions: &[&Session]) -> Optio
             ),
         }
     });
-    let cause_or_none = cause.clone().unwrap_or_else(|| "no session is idle in transaction: one that works holds it".into());
+    let cause_or_none = cause.clone().unwrap_or_else(|| {
+        "no session has been idle in its transaction for some time: one that works, or did a moment ago, holds it".into()
+    });
     let available = context.interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.available * context.cpu_count());
     let links = [
         ChainLink::new(waits.clone(), "the titles of its processes"),

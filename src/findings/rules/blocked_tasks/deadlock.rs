@@ -1,7 +1,7 @@
 //! Rule deadlock: threads wait for each other's mutexes, or locks inside the kernel. `interval::deadlocks` finds them.
 
 use crate::findings::finding::{Evidence, Kind, Severity, Subject, Value};
-use crate::findings::formatting::{count, lossy_name, plural};
+use crate::findings::formatting::{lossy_name, plural};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 use crate::findings::wait_chain::link::{CHAIN_CONFIDENCE, ChainConfidence, ChainLink};
@@ -100,7 +100,6 @@ fn candidate(interval: &Interval, deadlock: &Deadlock) -> Candidate {
         evidence_number("pid", f64::from(pid)),
         evidence_number("deadlocked_threads", deadlocked),
         evidence_number("other_waiting_threads", others),
-        evidence_text("waiting", count(deadlocked + others).as_str()),
         evidence_text(CHAIN_CONFIDENCE, ChainConfidence::High.as_str()),
         Evidence { name: "chain", value: Value::Chain(links.collect()) },
     ];

@@ -27,7 +27,6 @@ use crate::sample::disk::Disk;
 use crate::sample::task::{TaskState, Thread};
 use crate::sample::waits::class::{KernelLock, is_tape, strip_compiler_suffix};
 use crate::sample::waits::{MAX_BLOCKED_THREADS, Syscall, WaitClass};
-use crate::units::PerSecond;
 
 pub const HUNG_TASK: Rule = Rule {
     kind: Kind::HungTask,
@@ -189,8 +188,7 @@ fn in_flight(context: &RuleContext, device: Option<DiskId>) -> Option<f64> {
 /// Requests that the device completes per second; all devices if it is not known.
 fn completions_per_second(context: &RuleContext, device: Option<DiskId>) -> Option<f64> {
     let concerned = context.interval.disks.iter().filter(|span| device.is_none_or(|device| device == span.id));
-    PerSecond::over(concerned.map(DiskSpan::completed).fold(0, u64::saturating_add), context.interval.seconds)
-        .map(|rate| rate.0)
+    Some(concerned.map(DiskSpan::completed_per_second).sum())
 }
 
 /// The device that the thread waits for, if it completes nothing.

@@ -159,7 +159,7 @@ fn throttled_candidate(context: &RuleContext, group: &BlockedGroup) -> Option<Ca
             evidence_number("blocked_threads", waiting),
             evidence_number("requests_in_devices", in_device),
             evidence_optional("in_flight", in_flight),
-            evidence_number("completions_per_second", completed as f64 / context.interval.seconds),
+            evidence_number("completions_per_second", below.iter().map(|span| span.completed_per_second()).sum()),
             used_up.as_ref().map_or(evidence_optional("limiting_cgroup", None), |by| {
                 evidence_text("limiting_cgroup", by.limit.cgroup.path.clone())
             }),

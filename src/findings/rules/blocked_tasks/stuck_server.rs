@@ -31,7 +31,7 @@ pub const STUCK_SERVER: Rule = Rule {
                only if no related process of the same name runs, which may accept them); behind a lock also those whose request is \
                read and not answered. A process that writes counts if it waits in a pipe of which a stopped process has the read end, \
                also over several pipes. A warning with one connection or behind a lock, critical with two connections of a stopped \
-               process.",
+               process without a debugger.",
     caveats: "A paused container or a process under a debugger may be stopped on purpose. The holder of a mutex is named only if the \
               mutex names it (glibc, priority inheritance) or wake-ups show it (Rust, as root), and half of the threads in mutexes wait \
               for it. Clients that gave up, but whose connection is still open, count too.",

@@ -88,11 +88,7 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
             String::new()
         };
         let name = context.cgroup_name(&group.id);
-        let idle_host = match available {
-            _ if available < IDLE_HOST_AVAILABLE => "",
-            _ if name.starts_with("cgroup ") => "idle host, throttled container: ",
-            _ => "idle host, throttled: ",
-        };
+        let idle_host = if available < IDLE_HOST_AVAILABLE { "" } else { "idle host, throttled: " };
         let tasks = describe_members(context, members.as_ref(), &group.id, cpu_demand);
         let sentence = format!(
             "{idle_host}{name} {used} {quota}: throttled {}{}{room}; in it: {tasks}{}{}",
@@ -139,7 +135,7 @@ fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
             unit: "ratio",
             sentence,
             evidence,
-            explained_share: throttled.0.min(1.0) / context.cpu_count(),
+            explained_share: (throttled.0 / context.cpu_count()).min(1.0),
         });
     }
     found

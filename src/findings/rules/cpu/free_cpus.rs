@@ -86,8 +86,10 @@ fn allowed_cpus<'a>(context: &RuleContext<'a>, task: TaskId) -> Option<&'a Name>
     let tasks = interval.newer.tasks.as_ref().ok()?;
     let (process, thread) = tasks.thread(task)?;
     let limit = || {
-        let mut limited = interval.cgroups.iter().filter(|group| group.cpus.is_some());
-        limited.find(|group| limit_applies(Controller::Cpuset, &group.id, process)).and_then(|group| group.cpus.as_ref())
+        let limited = interval.cgroups.iter().filter(|group| group.cpus.is_some());
+        // Parents come before their children, which may allow fewer.
+        let innermost = limited.rev().find(|group| limit_applies(Controller::Cpuset, &group.id, process));
+        innermost.and_then(|group| group.cpus.as_ref())
     };
     thread.cpus_allowed_list.as_ref().or_else(limit)
 }

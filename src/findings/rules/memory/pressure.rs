@@ -67,12 +67,13 @@ const MAX_DIRECT_SHARE: f64 = 0.01;
 /// Stalls for reclaim or compaction per second below which kswapd alone reclaims.
 const MAX_STALLS_PER_SECOND: f64 = 10.0;
 
-/// `limited`: a cgroup is short of memory at its own limit.
-fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
+/// `cgroup_at_limit`: a cgroup is short of memory at its own limit.
+fn host_pressure(context: &RuleContext, cgroup_at_limit: bool) -> Option<Candidate> {
     let thresholds = context.thresholds;
     let some = context.interval.pressure.memory_some.map(|share| share.0);
     let memory = context.interval.memory.as_ref();
-    let again = memory.map_or(0.0, |memory| memory.refaults.map_or(0.0, |r| r.0) + memory.major_faults.map_or(0.0, |f| f.0));
+    // A page that a major fault reads back counts as refaulted, too.
+    let again = memory.map_or(0.0, |memory| memory.refaults.map_or(0.0, |r| r.0).max(memory.major_faults.map_or(0.0, |f| f.0)));
     let by_pressure = some.is_some_and(|some| some >= thresholds.memory_pressure_ratio);
     // Refaults, or little available memory, show a lack of it.
     let returning = memory
@@ -88,7 +89,7 @@ fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
     let wanted = returning && needed || scarce.unwrap_or(true);
     let by_faults = again >= thresholds.refaults_per_second && wanted && page_waiters(context) >= MIN_PAGE_WAITERS;
     // Pressure that a cgroup's limit explains is not reported again for the host, unless the host is low on memory.
-    let explained = limited && scarce != Some(true) && is_pressure_of_limit(context, some);
+    let explained = cgroup_at_limit && scarce != Some(true) && is_pressure_of_limit(context, some);
     // Dirty pages must be written back before they can be reclaimed: then few refault.
     let waiting_in_reclaim = reclaim_waiters(context);
     let is_reclaimed_directly = memory.and_then(|memory| memory.scanned_direct).is_none_or(|rate| rate.0 > 0.0);

@@ -62,7 +62,7 @@ fn swapping(context: &RuleContext) -> Vec<Candidate> {
         subject: Subject::Host,
         value: into.max(out),
         threshold: limit,
-        unit: "per_second",
+        unit: "bytes_per_second",
         sentence: format!("swapping: {}/s in, {}/s out{left}{label}", bytes(into), bytes(out)),
         evidence: vec![
             evidence_optional("swapped_in_bytes_per_second", memory.swapped_in.map(|rate| rate.0)),

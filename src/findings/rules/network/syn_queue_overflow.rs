@@ -100,13 +100,14 @@ fn candidate(context: &RuleContext, scope: &NetworkScope) -> Option<Candidate> {
     })
 }
 
-/// `SYN queue of 0.0.0.0:80 (nginx 900) with 256 of 256 requests`
+/// `SYN queue of 0.0.0.0:80 (nginx 900) is full, 256 of 256 requests`. At the end of the interval it may have room again.
 fn describe_queue(queue: Option<&SynQueue>, place: &str) -> String {
     let Some(queue) = queue else { return format!("SYN queue of a listening socket{place} is full") };
     let owner = queue.owner.as_ref();
     let owner = owner.map_or_else(String::new, |(process, name)| format!(" ({} {})", lossy_name(name), process.pid));
     let limit = queue.limit.map_or_else(String::new, |limit| format!(" of {limit}"));
-    format!("SYN queue of {}{owner}{place} is full, {}{limit} requests", queue.local_address, queue.requests)
+    let full = if queue.limit.is_none_or(|limit| queue.requests >= limit) { "is" } else { "was" };
+    format!("SYN queue of {}{owner}{place} {full} full, {}{limit} requests", queue.local_address, queue.requests)
 }
 
 fn describe_fate(cookies: f64, dropped: f64, finished: Option<f64>) -> String {
