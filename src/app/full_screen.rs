@@ -14,7 +14,7 @@ use crate::app::live_pipeline::LivePipeline;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::recorder;
 use crate::app::recording_stream::{RecordingStream, StreamPurpose};
-use crate::app::sampling::SamplerThread;
+use crate::app::sampling::{SamplerThread, SamplingPlan};
 use crate::app::screen_setup::{initial_state, setup};
 use crate::app::timeline::Timeline;
 use crate::app::timeline::sample_source::{self, SampleSource};
@@ -30,12 +30,12 @@ pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live)
     notices.extend(notice);
     // The processes of a captured tree are not on this machine.
     let allows_signals = options.allow_signals && root.is_host();
-    let sampler = SamplerThread::start(root, options.interval, None, settings.probes())?;
+    let sampler = SamplerThread::start(SamplingPlan::new(root, options.interval, None, settings.probes()))?;
     let meta = recorder::meta(&sampler.host, options.interval, Redaction::Nothing);
     let session = SessionOptions { allows_signals, ..SessionOptions::default() };
     let setup = setup(&options.appearance, Source::Live, options.interval);
     let pipeline = LivePipeline::new(Arc::clone(&sampler.host), settings.rule_config_for(&sampler.host), learner);
-    let mut timeline = Timeline::live(SampleSource::Sampler(sampler), meta, pipeline, options.history);
+    let mut timeline = Timeline::live(SampleSource::Sampler(Box::new(sampler)), meta, pipeline, options.history);
     let (state, more) = initial_state(setup, session, &settings, &options.appearance)?;
     notices.extend(more);
     timeline.queue_notices(notices);

@@ -65,12 +65,19 @@ impl LivePipeline {
 pub struct LiveEvaluations {
     pub sampler: SamplerThread,
     pipeline: LivePipeline,
+    timer: Runtime,
 }
 
 impl LiveEvaluations {
-    pub fn new(sampler: SamplerThread, rule_config: Arc<RuleConfig>, baseline_learner: BaselineLearner) -> LiveEvaluations {
+    pub fn new(
+        sampler: SamplerThread,
+        rule_config: Arc<RuleConfig>,
+        baseline_learner: BaselineLearner,
+    ) -> Result<LiveEvaluations, Failure> {
         let pipeline = LivePipeline::new(Arc::clone(&sampler.host), rule_config, baseline_learner);
-        LiveEvaluations { sampler, pipeline }
+        let timer = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let timer = timer.map_err(|error| Failure::new(Exit::Failed, "cannot start a timer", error, ""))?;
+        Ok(LiveEvaluations { sampler, pipeline, timer })
     }
 
     pub fn pipeline(&self) -> &LivePipeline {
@@ -79,12 +86,17 @@ impl LiveEvaluations {
 
     /// Waits for the next sample; `None` when sampling has ended.
     pub fn next_sample(&mut self) -> Option<TimedSample> {
-        self.sampler.samples.blocking_recv()
+        let sample = self.timer.block_on(self.sampler.next())?;
+        print_left_out(&sample);
+        Some(sample)
     }
 
     /// The same, but waits no longer than until `deadline`; `Err` if none has come by then.
-    pub fn next_sample_before(&mut self, deadline: Instant, timer: &Runtime) -> Result<Option<TimedSample>, Elapsed> {
-        timer.block_on(async { timeout_at(deadline.into(), self.sampler.samples.recv()).await })
+    pub fn next_sample_before(&mut self, deadline: Instant) -> Result<Option<TimedSample>, Elapsed> {
+        let LiveEvaluations { sampler, timer, .. } = self;
+        let sample = timer.block_on(async { timeout_at(deadline.into(), sampler.next()).await })?;
+        sample.iter().for_each(print_left_out);
+        Ok(sample)
     }
 
     /// The interval that ends with this sample; `None` for the first one.
@@ -102,6 +114,12 @@ impl LiveEvaluations {
             stdio::print_stderr(&line);
         }
         if panics::has_panicked() { Err(Failure::already_reported(Exit::Failed)) } else { Ok(()) }
+    }
+}
+
+fn print_left_out(sample: &TimedSample) {
+    if let Some(line) = &sample.left_out {
+        stdio::print_stderr(line);
     }
 }
 

@@ -2,39 +2,33 @@
 //!
 //! Samples are due at fixed times (`schedule`); a late sample records its delay. Where samples cost too much CPU time, some are
 //! skipped (`throttle`), and the next one records their number. The receiver records each sample before the screen may skip
-//! any, and never waits for the terminal.
+//! any, and never waits for the terminal. Where a read of a process does not return, another thread takes the place of the one that
+//! waits for it, and leaves that process out (`hang_check`).
 
+mod hang_check;
 mod jitter;
+mod plan;
+mod sampling_loop;
 mod schedule;
 mod throttle;
 
-use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc as channel;
+use tokio::time::timeout_at;
 
+use self::hang_check::HangCheck;
 use self::jitter::Jitter;
-use self::schedule::Schedule;
+pub use self::plan::SamplingPlan;
+use self::sampling_loop::{Replaced, SampleSender, SamplingLoop};
 use self::throttle::Throttle;
-use crate::app::operations_command::LatestOperations;
-use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::privileges::bpf_remedy;
-use crate::app::program::stdio::print_stderr;
+use crate::app::program::exit::Failure;
 use crate::app::program::{priority, threads};
-use crate::cli::ProbeMode;
-use crate::kernel::probe::loader_process;
-use crate::kernel::{Root, Sampler};
-use crate::sample::{Absent, Host, Sample};
-
-/// Time between sub-samples, on average.
-const SUB_SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Two readings with less time between them show no progress: /proc/stat counts in ticks.
-const CLOCK_TICK: Duration = Duration::from_millis(10);
-
-/// A sample out of turn comes at least so long after the one before: in less time, rates by clock ticks mean nothing.
-const MIN_SPACING: Duration = Duration::from_millis(100);
+use crate::kernel::Sampler;
+use crate::kernel::task::read_watch::{HungRead, LeftOut, ReadWatch};
+use crate::sample::{Host, Sample};
 
 /// Of one CPU: what eBPF programs may take with `probes = "auto"`.
 pub const MAX_PROBE_CPU_SHARE: f64 = 0.01;
@@ -42,12 +36,21 @@ pub const MAX_PROBE_CPU_SHARE: f64 = 0.01;
 /// Samples that may wait for the receiver. It never waits for the terminal, so that they queue only where it gets no CPU.
 const QUEUE_CAPACITY: usize = 16;
 
-/// A sample, and the number of samples that are missing before it: they were due while the process was stopped or got no CPU,
-/// or the queue was full.
+/// A sample, and the number of samples that are missing before it: they were due while the process was stopped or got no CPU, a read
+/// did not return, or the queue was full.
 #[derive(Clone, Debug)]
 pub struct TimedSample {
     pub sample: Arc<Sample>,
     pub missed: u64,
+    /// A line that says what is not read from this sample on, since a read of it did not return
+    pub left_out: Option<Arc<str>>,
+}
+
+impl TimedSample {
+    /// A sample that was not taken by this process.
+    pub fn new(sample: Arc<Sample>, missed: u64) -> TimedSample {
+        TimedSample { sample, missed, left_out: None }
+    }
 }
 
 pub enum SamplerCommand {
@@ -63,8 +66,16 @@ pub enum SamplerCommand {
 /// The running thread. Dropping it, and all `SamplerControl`s, ends the thread.
 pub struct SamplerThread {
     pub host: Arc<Host>,
-    pub samples: channel::Receiver<TimedSample>,
+    samples: channel::Receiver<TimedSample>,
     control: SamplerControl,
+    plan: SamplingPlan,
+    commands: Arc<Mutex<mpsc::Receiver<SamplerCommand>>>,
+    /// The present time between samples
+    interval: Arc<Mutex<Duration>>,
+    watch: ReadWatch,
+    replaced: Arc<Replaced>,
+    left_out: LeftOut,
+    hang_check: HangCheck,
 }
 
 /// Sends commands to the thread.
@@ -86,69 +97,28 @@ impl SamplerControl {
 }
 
 impl SamplerThread {
-    /// Starts sampling; the first sample is taken at once. With a span, the last sample is taken at its end.
-    pub fn start(root: Root, interval: Duration, span: Option<Duration>, probes: ProbeMode) -> Result<SamplerThread, Failure> {
-        SamplerThread::start_with_operations(root, interval, span, probes, None)
-    }
-
-    /// The same; the last sample comes later where fewer than `min_samples` would have been taken.
-    pub fn start_with_min_samples(
-        root: Root,
-        interval: Duration,
-        span: Option<Duration>,
-        probes: ProbeMode,
-        min_samples: u32,
-    ) -> Result<SamplerThread, Failure> {
-        let schedule = Schedule::new(interval, span).with_min_samples(min_samples);
-        SamplerThread::spawn(new_sampler(root, probes)?, schedule, Some(Throttle::default()), None)
-    }
-
-    /// As `start`; each sample contains the last total of `record --ops`.
-    pub fn start_with_operations(
-        root: Root,
-        interval: Duration,
-        span: Option<Duration>,
-        probes: ProbeMode,
-        operations: Option<LatestOperations>,
-    ) -> Result<SamplerThread, Failure> {
-        SamplerThread::spawn(new_sampler(root, probes)?, Schedule::new(interval, span), Some(Throttle::default()), operations)
-    }
-
-    /// Without an early second sample and without a throttle: every interval but the last has the requested length.
-    /// `context_switches`: those of each thread, which costs one more file for each thread that ran.
-    pub fn start_unthrottled(
-        root: Root,
-        interval: Duration,
-        span: Option<Duration>,
-        probes: ProbeMode,
-        context_switches: bool,
-    ) -> Result<SamplerThread, Failure> {
-        let mut sampler = new_sampler(root, probes)?;
-        if context_switches {
-            sampler.enable_context_switches();
-        }
-        SamplerThread::spawn(sampler, Schedule::new(interval, span).without_early_sample(), None, None)
-    }
-
-    fn spawn(
-        sampler: Sampler,
-        schedule: Schedule,
-        throttle: Option<Throttle>,
-        operations: Option<LatestOperations>,
-    ) -> Result<SamplerThread, Failure> {
+    /// Starts sampling; the first sample is taken at once.
+    pub fn start(plan: SamplingPlan) -> Result<SamplerThread, Failure> {
+        let sampler = plan.new_sampler()?;
         let host = Arc::new(sampler.host().clone());
-        let (sender, samples) = channel::channel(QUEUE_CAPACITY);
         let (control, commands) = mpsc::channel();
-        let sender = SampleSender::new(sender);
-        let jitter = Jitter::default();
-        let last_started = Instant::now();
-        let sampling = SamplingLoop { sampler, schedule, last_started, throttle, operations, jitter, sender, commands };
-        let run = move || {
-            priority::raise();
-            sampling.run();
+        // Replaced by that of the thread.
+        let (_, samples) = channel::channel(1);
+        let left_out = LeftOut::default();
+        let mut thread = SamplerThread {
+            host,
+            samples,
+            control: SamplerControl(control),
+            commands: Arc::new(Mutex::new(commands)),
+            interval: Arc::new(Mutex::new(plan.interval)),
+            watch: ReadWatch::new(left_out.clone()),
+            replaced: Arc::default(),
+            left_out,
+            hang_check: HangCheck::new(Instant::now()),
+            plan,
         };
-        threads::spawn("sampling", run)?;
-        Ok(SamplerThread { host, samples, control: SamplerControl(control) })
+        thread.spawn(|_| Ok(sampler))?;
+        Ok(thread)
     }
 
     pub fn control(&self) -> SamplerControl {
@@ -158,166 +128,70 @@ impl SamplerThread {
     pub fn send(&self, command: SamplerCommand) {
         self.control.send(command);
     }
-}
 
-fn new_sampler(root: Root, probes: ProbeMode) -> Result<Sampler, Failure> {
-    let mut sampler = Sampler::new(root).map_err(|error| {
-        Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
-    })?;
-    let program = loader_process::own_executable;
-    let max_cpu_share = (probes == ProbeMode::Auto).then_some(MAX_PROBE_CPU_SHARE);
-    if probes != ProbeMode::Off {
-        sampler.enable_kernel_lock_owners(program(), max_cpu_share);
-        sampler.enable_lock_wakers(program(), max_cpu_share);
-    }
-    match probes {
-        ProbeMode::Off => {}
-        ProbeMode::Auto => sampler.enable_block_latencies(program(), max_cpu_share),
-        ProbeMode::On => {
-            sampler.enable_block_latencies(program(), None);
-            if let Err(why) = sampler.wait_for_block_latencies() {
-                let remedy = bpf_remedy(true);
-                print_stderr(&format!("latencies of single disk requests are not measured: {why}: {remedy}"));
-            }
-        }
-    }
-    Ok(sampler)
-}
-
-/// What the thread owns.
-struct SamplingLoop {
-    sampler: Sampler,
-    schedule: Schedule,
-    /// The start of the last sample
-    last_started: Instant,
-    throttle: Option<Throttle>,
-    operations: Option<LatestOperations>,
-    jitter: Jitter,
-    sender: SampleSender,
-    commands: mpsc::Receiver<SamplerCommand>,
-}
-
-/// A sub-sample: its due time, and the time at which it is taken.
-struct PlannedSubSample {
-    due: Instant,
-    at: Instant,
-}
-
-impl SamplingLoop {
-    fn run(mut self) {
-        while self.take_sample() && self.wait_for_next_sample() {}
-    }
-
-    /// False if no sample follows.
-    fn take_sample(&mut self) -> bool {
-        let started = Instant::now();
-        self.last_started = started;
-        let late = self.schedule.lateness(started);
-        self.sender.add_missed(self.schedule.missed(started));
-        // Read before the sample, so that it is never newer than the sample.
-        let operations = self.operations.as_ref().map_or(Err(Absent::NotRead), LatestOperations::reading);
-        let (mut sample, cpu_time) = throttle::with_cpu_time(|| self.sampler.sample());
-        sample.operations = operations;
-        sample.cost.skipped_samples = self.schedule.skipped();
-        sample.cost.start_delay_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
-        crate::app::program::panics::panic_if_requested("sampling");
-        if !self.sender.send(sample) {
-            return false;
-        }
-        let interval = self.schedule.interval();
-        let stride = self.throttle.as_mut().map_or(1, |throttle| throttle.stride(cpu_time, interval));
-        self.schedule.advance(Instant::now(), stride)
-    }
-
-    /// Takes sub-samples until the next sample is due. False if the thread is to stop.
-    fn wait_for_next_sample(&mut self) -> bool {
-        let mut sub_sample = self.plan_sub_sample(Instant::now() + SUB_SAMPLE_INTERVAL);
+    /// Waits for the next sample; `None` after the last one. Cancel-safe.
+    pub async fn next(&mut self) -> Option<TimedSample> {
         loop {
-            let (now, next) = (Instant::now(), self.schedule.next_due());
-            if now >= next {
-                return true;
-            }
-            // Not shortly before a sample, which reads the same.
-            let wanted = sub_sample.due + SUB_SAMPLE_INTERVAL / 2 < next && sub_sample.at + CLOCK_TICK < next;
-            if wanted && now >= sub_sample.at {
-                self.sampler.sub_sample();
-                // Those that were missed are not taken later.
-                let late = Instant::now().saturating_duration_since(sub_sample.due);
-                let intervals = late.as_nanos() / SUB_SAMPLE_INTERVAL.as_nanos() + 1;
-                let due = sub_sample.due + SUB_SAMPLE_INTERVAL * u32::try_from(intervals).unwrap_or(u32::MAX);
-                sub_sample = self.plan_sub_sample(due);
-                continue;
-            }
-            let until = if wanted { sub_sample.at } else { next };
-            match self.commands.recv_timeout(until.saturating_duration_since(now)) {
-                Ok(SamplerCommand::SetInterval(interval)) => self.schedule.set_interval(interval, Instant::now()),
-                Ok(SamplerCommand::SampleNow) => {
-                    self.schedule.bring_forward(Instant::now().max(self.last_started + MIN_SPACING))
+            match timeout_at(self.hang_check.due().into(), self.samples.recv()).await {
+                Ok(Some(sample)) => {
+                    let interval = *self.interval.lock().unwrap_or_else(PoisonError::into_inner);
+                    return Some(self.hang_check.received(sample, interval, Instant::now()));
                 }
-                Ok(SamplerCommand::FinalSample) => self.schedule.end_at(Instant::now()),
-                Err(RecvTimeoutError::Timeout) => {}
-                Ok(SamplerCommand::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+                Ok(None) => return None,
+                Err(_) => {
+                    if let Some(hung) = self.hang_check.check(self.watch.current(), Instant::now()) {
+                        self.replace(hung);
+                    }
+                }
             }
         }
     }
 
-    /// The first sub-sample from `due` on that has a thread to read: a wakeup costs more than the sub-sample itself.
-    fn plan_sub_sample(&mut self, due: Instant) -> PlannedSubSample {
-        let first = due.saturating_duration_since(Instant::now());
-        let rest = self.schedule.next_due().saturating_duration_since(due + SUB_SAMPLE_INTERVAL / 2);
-        let rest = u32::try_from(rest.as_nanos().div_ceil(SUB_SAMPLE_INTERVAL.as_nanos())).unwrap_or(u32::MAX);
-        let due = due + SUB_SAMPLE_INTERVAL * self.sampler.omit_idle_sub_samples(first, SUB_SAMPLE_INTERVAL, rest);
-        PlannedSubSample { due, at: self.jitter.jittered(due) }
-    }
-}
-
-/// Sends samples without blocking, and counts those that the queue had no room for.
-struct SampleSender {
-    sender: channel::Sender<TimedSample>,
-    /// Since the last sample that was sent
-    missed: u64,
-}
-
-impl SampleSender {
-    fn new(sender: channel::Sender<TimedSample>) -> SampleSender {
-        SampleSender { sender, missed: 0 }
-    }
-
-    /// Samples that were due and not taken.
-    fn add_missed(&mut self, count: u64) {
-        self.missed = self.missed.saturating_add(count);
-    }
-
-    /// False if samples are no longer received.
-    fn send(&mut self, sample: Sample) -> bool {
-        match self.sender.try_send(TimedSample { sample: Arc::new(sample), missed: self.missed }) {
-            Ok(()) => self.missed = 0,
-            Err(channel::error::TrySendError::Full(_)) => self.add_missed(1),
-            Err(channel::error::TrySendError::Closed(_)) => return false,
+    /// Starts another thread, which leaves the process out, in place of the one that waits for it.
+    fn replace(&mut self, hung: HungRead) {
+        if !self.left_out.add(hung) {
+            return;
         }
-        true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The first sample after a full queue says how many were missed.
-    #[test]
-    fn samples_without_room_in_the_queue_are_counted() {
-        let sample = || Sample::empty(crate::sample::Instant::default());
-        let (sender, mut samples) = channel::channel(2);
-        let mut sender = SampleSender::new(sender);
-        let mut received = || samples.try_recv().ok().map(|sample| sample.missed);
-        for due_without_sample in [0, 3, 0, 5] {
-            sender.add_missed(due_without_sample);
-            assert!(sender.send(sample()));
+        // Not yet set: each thread is replaced once.
+        let _ = self.replaced.set(hung);
+        if self.spawn(SamplingPlan::new_sampler).is_ok() {
+            let name = self.plan.process_name(hung.pid);
+            self.hang_check.replaced_without(hung, name.as_deref());
         }
-        assert_eq!([received(), received(), received()], [Some(0), Some(3), None], "the queue has room for two");
-        assert!(sender.send(sample()) && sender.send(sample()));
-        assert_eq!([received(), received()], [Some(1 + 5 + 1), Some(0)], "two had no room, and five more were due");
-        drop(samples);
-        assert!(!sender.send(sample()), "nothing receives them");
+    }
+
+    fn spawn(
+        &mut self,
+        new_sampler: impl FnOnce(&SamplingPlan) -> Result<Sampler, Failure> + Send + 'static,
+    ) -> Result<(), Failure> {
+        let (sender, samples) = channel::channel(QUEUE_CAPACITY);
+        let (watch, replaced) = (ReadWatch::new(self.left_out.clone()), Arc::<Replaced>::default());
+        let interval = *self.interval.lock().unwrap_or_else(PoisonError::into_inner);
+        let schedule = self.plan.schedule(interval, self.hang_check.last_sample_at());
+        let (plan, commands, interval) = (self.plan.clone(), Arc::clone(&self.commands), Arc::clone(&self.interval));
+        let (left_out, watch_of_loop, replaced_of_loop) = (self.left_out.clone(), watch.clone(), Arc::clone(&replaced));
+        let run = move || {
+            priority::raise();
+            watch_of_loop.install();
+            // It could be made before: what fails now ends the samples.
+            let Ok(sampler) = new_sampler(&plan) else { return };
+            let sampling = SamplingLoop {
+                sampler,
+                schedule,
+                last_started: Instant::now(),
+                throttle: plan.is_throttled.then(Throttle::default),
+                operations: plan.operations,
+                jitter: Jitter::default(),
+                sender: SampleSender::new(sender),
+                commands,
+                interval,
+                replaced: replaced_of_loop,
+                left_out,
+            };
+            sampling.run();
+        };
+        threads::spawn("sampling", run)?;
+        (self.samples, self.watch, self.replaced) = (samples, watch, replaced);
+        Ok(())
     }
 }

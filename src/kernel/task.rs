@@ -1,11 +1,12 @@
 //! Parses the files of a task in /proc: stat, schedstat, syscall, io, cgroup, status. They are read hundreds of times a second,
 //! so the parsers do not allocate. tests/scan.rs compares them with the crate `procfs`.
 //!
-//! Nothing is opened here (`files` does that); `memory` reads the memory of a process. Text that cannot be parsed is `None`.
+//! Nothing is opened here (`files` does that); `memory` reads the memory of a process; `read_watch` watches both. Text that cannot be parsed is `None`.
 
 pub mod files;
 pub mod memory;
 mod numbers;
+pub mod read_watch;
 pub mod wait_channel;
 
 use self::numbers::{find_last_parenthesis, parse_decimal, parse_decimals};

@@ -89,7 +89,7 @@ mod tests {
 
     fn sample(ms: u64) -> TimedSample {
         let at = Instant { boottime_ns: ms * 1_000_000, monotonic_ns: ms * 1_000_000, realtime_ns: 0 };
-        TimedSample { sample: Arc::new(Sample::empty(at)), missed: 0 }
+        TimedSample::new(Arc::new(Sample::empty(at)), 0)
     }
 
     #[test]

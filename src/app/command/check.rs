@@ -21,7 +21,7 @@ use crate::app::program::signals::TerminationSignals;
 use crate::app::program::stdio::{self, ReaderState};
 use crate::app::program::threads::{TimedOut, with_timeout};
 use crate::app::recorder::{self, Session};
-use crate::app::sampling::{SamplerCommand, SamplerThread};
+use crate::app::sampling::{SamplerCommand, SamplerThread, SamplingPlan};
 use crate::app::time_range;
 use crate::baseline::Baselines;
 use crate::cli::check::Format;
@@ -268,7 +268,8 @@ impl EvaluationSource<'_> {
         let interval = check.interval.unwrap_or_else(|| default_interval(longest)).min(longest);
         let baseline_learner = BaselineLearner::for_root(&root);
         // With fewer samples nothing would be known: on a slow machine it takes longer than the span.
-        let sampler = SamplerThread::start_with_min_samples(root, interval, span, settings.probes(), MIN_SAMPLES)?;
+        let plan = SamplingPlan::new(root, interval, span, settings.probes()).with_min_samples(MIN_SAMPLES);
+        let sampler = SamplerThread::start(plan)?;
         let stopped = Arc::new(AtomicBool::new(false));
         if let Some(signals) = termination_signals {
             let (control, stopped) = (sampler.control(), Arc::clone(&stopped));
@@ -278,16 +279,14 @@ impl EvaluationSource<'_> {
             })?;
         }
         let rule_config = settings.rule_config_for(&sampler.host);
-        let mut evaluations = LiveEvaluations::new(sampler, rule_config, baseline_learner);
+        let mut evaluations = LiveEvaluations::new(sampler, rule_config, baseline_learner)?;
         let meta = recorder::meta(&evaluations.sampler.host, interval, Redaction::Nothing);
         let (mut saved, mut late_sample) = (SavedSamples::NotCreated, None);
-        let timer = tokio::runtime::Builder::new_current_thread().enable_time().build();
-        let timer = timer.map_err(|error| Failure::new(Exit::Failed, "cannot start a timer", error, ""))?;
         // With too few intervals no finding begins: so many are waited for.
         let (deadline, mut evaluated) = (span.and_then(|span| run_time.deadline(span)), 0_usize);
         loop {
             let sample = match deadline.filter(|_| evaluated >= MIN_EVALUATED) {
-                Some(deadline) => evaluations.next_sample_before(deadline, &timer),
+                Some(deadline) => evaluations.next_sample_before(deadline),
                 None => Ok(evaluations.next_sample()),
             };
             let sample = match sample {

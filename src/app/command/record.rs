@@ -15,7 +15,7 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::TerminationSignals;
 use crate::app::program::stdio;
 use crate::app::recorder::{self, RecordingResult, Session, SharedSession};
-use crate::app::sampling::{SamplerCommand, SamplerThread, TimedSample};
+use crate::app::sampling::{SamplerCommand, SamplerThread, SamplingPlan, TimedSample};
 use crate::baseline::Baselines;
 use crate::cli::{Configuration, Record};
 use crate::kernel::Root;
@@ -71,11 +71,12 @@ fn start_sampling(
     let learner = BaselineLearner::for_root(&root);
     let operations = options.ops.as_deref().map(|command| OperationsCommand::start(command, options.interval)).transpose()?;
     let latest = operations.as_ref().map(OperationsCommand::latest);
-    let sampler = SamplerThread::start_with_operations(root, options.interval, options.span, settings.probes(), latest)?;
+    let plan = SamplingPlan::new(root, options.interval, options.span, settings.probes()).with_operations(latest);
+    let sampler = SamplerThread::start(plan)?;
     let control = sampler.control();
     stop.on_signal(move || control.send(SamplerCommand::Stop))?;
     let rule_config = settings.rule_config_for(&sampler.host);
-    Ok((LiveEvaluations::new(sampler, rule_config, learner), operations))
+    Ok((LiveEvaluations::new(sampler, rule_config, learner)?, operations))
 }
 
 /// The meta frame. The first sample says what could not be read.

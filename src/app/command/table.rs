@@ -15,7 +15,7 @@ use crate::app::live_pipeline::LiveEvaluations;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals;
 use crate::app::program::stdio::ReaderState;
-use crate::app::sampling::{SamplerCommand, SamplerThread};
+use crate::app::sampling::{SamplerCommand, SamplerThread, SamplingPlan};
 use crate::app::time_range;
 use crate::cli::table::{Format as FormatOption, Table};
 use crate::cli::{Configuration, ProbeMode};
@@ -182,9 +182,10 @@ fn start(
     let baseline_learner = if options.what == "disk" { BaselineLearner::for_root(&root) } else { BaselineLearner::empty() };
     // Only the table of disks has figures of probes.
     let probes = if options.what == "disk" { settings.probes() } else { ProbeMode::Off };
-    let sampler = SamplerThread::start_unthrottled(root, interval, options.span, probes, selection.is_expensive())?;
+    let plan = SamplingPlan::new(root, interval, options.span, probes).unthrottled();
+    let sampler = SamplerThread::start(plan.with_context_switches(selection.is_expensive()))?;
     let rule_config = settings.rule_config_for(&sampler.host);
-    Ok(LiveEvaluations::new(sampler, rule_config, baseline_learner))
+    LiveEvaluations::new(sampler, rule_config, baseline_learner)
 }
 
 fn live(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {

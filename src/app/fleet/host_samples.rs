@@ -105,7 +105,7 @@ impl HostSamples {
     ) -> Option<Evaluation> {
         let evaluation = self.evaluator.evaluate_for_host(&self.host, Arc::clone(&sample));
         let summary = recorder::frame_summary(evaluation.as_ref());
-        let timed = TimedSample { sample, missed: 0 };
+        let timed = TimedSample::new(sample, 0);
         if let Some(session) = &mut self.session {
             session.offer(timed.clone(), summary);
         }

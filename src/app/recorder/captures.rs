@@ -119,7 +119,7 @@ mod tests {
     fn session(captures: &Captures, words: &str) -> Session {
         let mut session = captures.create(words, FrameBacklog::default(), &meta(), &Baselines::default()).unwrap();
         let sample = Arc::new(Sample::empty(Instant::default()));
-        session.offer(TimedSample { sample, missed: 0 }, Default::default());
+        session.offer(TimedSample::new(sample, 0), Default::default());
         session
     }
 

@@ -160,7 +160,7 @@ mod tests {
         let meta = recorder::meta(host, Duration::from_secs(1), Redaction::Nothing);
         let mut session = recorder::Session::create_in(None, segments.folder(), &name, &meta, &Baselines::default()).unwrap();
         let sample = Arc::new(Sample::empty(end));
-        session.offer(crate::app::sampling::TimedSample { sample, missed: 0 }, Default::default());
+        session.offer(crate::app::sampling::TimedSample::new(sample, 0), Default::default());
         assert!(session.finish_patiently().failure().is_none());
         let file = fs::File::options().write(true).open(segments.folder().entry_path(&name)).unwrap();
         file.set_modified(std::time::UNIX_EPOCH).unwrap();

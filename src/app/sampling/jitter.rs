@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 /// From the earliest to the latest offset: the time between sub-samples, so that every phase of such a period is met.
-const JITTER_SPAN: Duration = super::SUB_SAMPLE_INTERVAL;
+const JITTER_SPAN: Duration = super::sampling_loop::SUB_SAMPLE_INTERVAL;
 
 /// The sequence of offsets.
 #[derive(Debug, Default)]

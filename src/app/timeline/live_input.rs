@@ -85,6 +85,7 @@ impl LiveInput {
         let failed = self.pipeline.write_periodically().map(Notice::failure);
         let mut events: Vec<Event> = is_first.then_some(Event::FirstSample).into_iter().collect();
         events.extend(missed.map(Event::Notice));
+        events.extend(sample.left_out.iter().map(|line| Event::Notice(Notice::failure(line.as_ref()))));
         events.extend(evaluation.map(Event::Evaluation));
         events.extend(self.recorder.report());
         events.extend(failed.map(Event::Notice));

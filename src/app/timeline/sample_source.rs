@@ -35,7 +35,7 @@ pub enum SourceEvent {
 }
 
 pub enum SampleSource {
-    Sampler(SamplerThread),
+    Sampler(Box<SamplerThread>),
     Pipe(mpsc::Receiver<SourceEvent>),
     /// The time of the next check
     GrowingFile(Instant),
@@ -50,7 +50,7 @@ impl SampleSource {
     /// Waits for the next event; forever after the end. Cancel-safe.
     pub async fn next(&mut self) -> SourceEvent {
         let event = match self {
-            SampleSource::Sampler(sampler) => match sampler.samples.recv().await {
+            SampleSource::Sampler(sampler) => match sampler.next().await {
                 Some(sample) => SourceEvent::Sample(sample),
                 None => SourceEvent::Ended(Some("sampling has ended".to_owned())),
             },
@@ -100,7 +100,7 @@ pub fn from_stream(mut stream: RecordingStream) -> Result<SampleSource, Failure>
 pub fn source_event(event: StreamEvent) -> Option<SourceEvent> {
     Some(match event {
         // A gap follows as an event of its own.
-        StreamEvent::Sample(sample) => SourceEvent::Sample(TimedSample { sample, missed: 0 }),
+        StreamEvent::Sample(sample) => SourceEvent::Sample(TimedSample::new(sample, 0)),
         StreamEvent::Gap(gap) => SourceEvent::Gap(gap),
         StreamEvent::Damage(damage) => SourceEvent::Notice(damage_line(&damage)),
         StreamEvent::Mark(mark) => SourceEvent::Mark(mark.at, mark.text),

@@ -141,7 +141,7 @@ async fn a_pipe_and_a_file_show_the_same_intervals() {
     let (sender, events) = mpsc::channel(200);
     for index in 0..150 {
         let sample = growing.samples.sample(index).unwrap();
-        sender.try_send(SourceEvent::Sample(TimedSample { sample, missed: 0 })).unwrap();
+        sender.try_send(SourceEvent::Sample(TimedSample::new(sample, 0))).unwrap();
     }
     drop(sender);
     let learner = BaselineLearner::without_store(Default::default());

@@ -17,6 +17,7 @@ use nix::sys::uio::pread;
 use crate::kernel::mounts;
 use crate::kernel::root::{Root, absent_from_io_error};
 use crate::kernel::sys_admin::with_sys_admin;
+use crate::kernel::task::read_watch::{TaskRead, watched};
 use crate::kernel::task::wait_channel::WaitChannelFile;
 use crate::sample::{Absent, Reading};
 
@@ -161,13 +162,13 @@ impl TaskFiles {
         };
         let slot = kept.0.get_mut(file as usize).ok_or(Absent::NotRead)?;
         if (file, self.wait_channel_file) == (ThreadFile::WaitChannel, WaitChannelFile::Stack) {
-            return with_sys_admin(|| self.read(slot, after, format_args!("{pid}/task/{tid}/{name}")))?;
+            return with_sys_admin(|| self.read(pid, slot, after, format_args!("{pid}/task/{tid}/{name}")))?;
         }
         // For the leader /proc/PID has the same files, except stat, with a shorter path to look up.
         if pid == tid && file != ThreadFile::Stat {
-            return self.read(slot, after, format_args!("{pid}/{name}"));
+            return self.read(pid, slot, after, format_args!("{pid}/{name}"));
         }
-        self.read(slot, after, format_args!("{pid}/task/{tid}/{name}"))
+        self.read(pid, slot, after, format_args!("{pid}/task/{tid}/{name}"))
     }
 
     /// Reads a file of a process in the same way.
@@ -183,12 +184,15 @@ impl TaskFiles {
             ProcessFile::Io => "io",
         };
         let slot = kept.0.get_mut(file as usize).ok_or(Absent::NotRead)?;
-        self.read(slot, after, format_args!("{pid}/{name}"))
+        self.read(pid, slot, after, format_args!("{pid}/{name}"))
     }
 
     /// Reads at most 4 KiB of a file that is read seldom.
     pub fn read_once(&mut self, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
-        self.read(&mut None, AfterRead::Close, path)
+        let mut bytes = [0; PATH_BYTES];
+        let text = format_path(&mut bytes, path)?.to_bytes();
+        let pid = text.split(|byte| *byte == b'/').next().and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok());
+        self.read(pid.unwrap_or(0), &mut None, AfterRead::Close, path)
     }
 
     /// The wait channel of a thread, read as by `read_thread_file`: `0` if it does not sleep, empty if it is hidden.
@@ -226,18 +230,31 @@ impl TaskFiles {
         Ok(u64::try_from(size).unwrap_or(0))
     }
 
+    /// Fails with ETIMEDOUT where a read of a file of this process did not return before.
     fn read(
         &mut self,
+        pid: u32,
         slot: &mut Option<CountedDescriptor>,
         after: AfterRead,
         path: std::fmt::Arguments<'_>,
     ) -> Reading<&[u8]> {
-        let length = match slot {
+        let read = watched(pid, TaskRead::Files, || self.read_now(slot, after, path));
+        let length = read.unwrap_or(Err(Absent::Os(libc::ETIMEDOUT)))?;
+        Ok(self.buffer.get(..length).unwrap_or_default())
+    }
+
+    fn read_now(
+        &mut self,
+        slot: &mut Option<CountedDescriptor>,
+        after: AfterRead,
+        path: std::fmt::Arguments<'_>,
+    ) -> Reading<usize> {
+        match slot {
             Some(CountedDescriptor(descriptor)) => match pread(&*descriptor, self.buffer.as_mut_slice(), 0) {
-                Ok(length) => length,
+                Ok(length) => Ok(length),
                 Err(errno) => {
                     *slot = None;
-                    return Err(absent_from_errno(errno));
+                    Err(absent_from_errno(errno))
                 }
             },
             None => {
@@ -249,10 +266,9 @@ impl TaskFiles {
                 if after == AfterRead::KeepOpen && OPEN_DESCRIPTORS.load(Ordering::Relaxed) < self.max_open {
                     *slot = Some(CountedDescriptor::new(descriptor));
                 }
-                length
+                Ok(length)
             }
-        };
-        Ok(self.buffer.get(..length).unwrap_or_default())
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
+use super::read_watch::{TaskRead, watched};
 use crate::sample::task::TaskState;
 use crate::sample::waits::WaitClass;
 
@@ -16,7 +17,13 @@ pub fn read_mapped(pid: u32, address: u64, bytes: &mut [u8]) -> Result<usize, Er
     let base = usize::try_from(address).map_err(|_| Errno::EFAULT)?;
     let pid = Pid::from_raw(i32::try_from(pid).map_err(|_| Errno::ESRCH)?);
     let len = bytes.len();
-    process_vm_readv(pid, &mut [IoSliceMut::new(bytes)], &[RemoteIoVec { base, len }])
+    read_vectors(pid, &mut [IoSliceMut::new(bytes)], &[RemoteIoVec { base, len }])
+}
+
+/// `ETIMEDOUT` where such a read did not return before.
+fn read_vectors(pid: Pid, local: &mut [IoSliceMut<'_>], remote: &[RemoteIoVec]) -> Result<usize, Errno> {
+    let number = u32::try_from(pid.as_raw()).map_err(|_| Errno::ESRCH)?;
+    watched(number, TaskRead::Memory, || process_vm_readv(pid, local, remote)).unwrap_or(Err(Errno::ETIMEDOUT))
 }
 
 /// Whether this user may read the memory of a process: tries it at an address that is never mapped. Fails if it has ended, has no
@@ -65,7 +72,7 @@ pub fn read_scattered(pid: u32, addresses: &[u64], length: usize) -> Result<Vec<
         let (begin, wanted) = (bytes.len(), remote.len() * length);
         bytes.resize(begin + wanted, 0);
         let there = bytes.get_mut(begin..).unwrap_or_default();
-        let read = match process_vm_readv(process, &mut [IoSliceMut::new(there)], &remote) {
+        let read = match read_vectors(process, &mut [IoSliceMut::new(there)], &remote) {
             Err(why) if begin == 0 => return Err(why),
             read => read.unwrap_or(0),
         };
