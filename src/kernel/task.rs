@@ -57,6 +57,11 @@ fn without_final_newline(text: &[u8]) -> Option<&[u8]> {
     text.strip_suffix(b"\n")
 }
 
+/// The lines of a text, without the last one if that is truncated.
+fn complete_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split_inclusive(|&byte| byte == b'\n').filter_map(without_final_newline)
+}
+
 /// Parses stat. The name in parentheses may contain any byte, also `)` and newlines: the last `)` ends it.
 pub fn parse_stat(text: &[u8]) -> Option<Stat<'_>> {
     let text = without_final_newline(text)?;
@@ -145,7 +150,7 @@ pub fn syscall_has_timeout(text: &[u8]) -> bool {
 
 /// The pid of the process of a thread: the line `Tgid:` of its status.
 pub fn parse_tgid(status: &[u8]) -> Option<u32> {
-    let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"))?;
+    let line = complete_lines(status).find_map(|line| line.strip_prefix(b"Tgid:"))?;
     u32::try_from(parse_decimal(line.trim_ascii())?).ok()
 }
 
@@ -180,7 +185,7 @@ pub fn parse_cgroups(text: &[u8]) -> [Option<(CgroupVersion, &[u8])>; 5] {
     const CONTROLLERS: [&[u8]; 5] = [b"cpu", b"memory", b"blkio", b"cpuset", b"pids"];
     let mut unified = None;
     let mut found = [None; 5];
-    for line in text.split(|&byte| byte == b'\n') {
+    for line in complete_lines(text) {
         let mut parts = line.splitn(3, |&byte| byte == b':');
         let (Some(hierarchy), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
         if hierarchy == b"0" && controllers.is_empty() {
@@ -199,7 +204,7 @@ pub fn parse_cgroups(text: &[u8]) -> [Option<(CgroupVersion, &[u8])>; 5] {
 
 /// Parses Cpus_allowed_list of /proc/PID/task/TID/status: `0-3,8`.
 pub fn parse_cpus_allowed_list(text: &[u8]) -> Option<&[u8]> {
-    let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Cpus_allowed_list:"))?;
+    let line = complete_lines(text).find_map(|line| line.strip_prefix(b"Cpus_allowed_list:"))?;
     Some(line.trim_ascii()).filter(|list| !list.is_empty())
 }
 
@@ -316,6 +321,7 @@ mod tests {
         let memory = Some((CgroupVersion::V1, &b"/m"[..]));
         let hybrid = b"5:memory:/m\n4:cpu,cpuacct:/c:d\n1:name=systemd:/x\n0::/u\n";
         assert_eq!(parse_cgroups(hybrid), [cpu, memory, unified, unified, unified]);
+        assert_eq!(parse_cgroups(b"0::/user.sl"), [None; 5], "truncated");
         assert_eq!(parse_cgroups(b"2:cpuset:/\n"), [None, None, None, Some((CgroupVersion::V1, &b"/"[..])), None]);
     }
 
@@ -324,6 +330,7 @@ mod tests {
         let text = b"Name:\tx\nCpus_allowed:\t8\nCpus_allowed_list:\t0-1,3\nMems_allowed_list:\t0\n";
         assert_eq!(parse_cpus_allowed_list(text), Some(&b"0-1,3"[..]));
         assert_eq!(parse_cpus_allowed_list(b"Cpus_allowed_list:\t\n"), None);
+        assert_eq!(parse_cpus_allowed_list(b"Cpus_allowed_list:\t0-1"), None, "truncated: it may be 0-12");
     }
 
     #[test]

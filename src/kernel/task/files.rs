@@ -1,7 +1,8 @@
 //! Opens and reads the files of tasks in /proc: relative to one open directory, into one reused buffer. Files that are read
 //! repeatedly stay open (a pread takes half the time of open, read and close).
 //!
-//! An open file of /proc belongs to its task: after the task has exited a read fails, even if another task has its pid.
+//! An open file of /proc belongs to its task: after the task has exited a read fails, even if another task has its pid. A thread that
+//! calls execve takes over pid and files of its process's first thread, so that these can still be read.
 
 use std::ffi::{CStr, OsString};
 use std::io::Write;
@@ -21,8 +22,10 @@ use crate::kernel::task::read_watch::{TaskRead, watched};
 use crate::kernel::task::wait_channel::WaitChannelFile;
 use crate::sample::{Absent, Reading};
 
-/// Larger than all files with a bounded size; cmdline is cut to it.
+/// Larger than most files; cmdline is cut to it.
 const BUFFER_BYTES: usize = 4096;
+/// A longer file is cut to this: status of a process with 4,000 supplementary groups.
+const MAX_LONG_FILE_BYTES: usize = 64 * 1024;
 /// The longest path is `4294967295/task/4294967295/schedstat` with NUL, or a link in fd.
 const PATH_BYTES: usize = 64;
 /// Most descriptors that are kept open, even if the hard limit allows more: each takes about 1 KiB in the kernel.
@@ -109,6 +112,8 @@ impl Drop for CountedDescriptor {
 pub struct TaskFiles {
     proc: Dir,
     buffer: Box<[u8; BUFFER_BYTES]>,
+    /// A file that did not fit into `buffer`
+    long_file: Vec<u8>,
     max_open: usize,
     /// Whether a FUSE file system was mounted at the start: threads wait for it in state S.
     pub has_fuse_mounts: bool,
@@ -120,10 +125,9 @@ impl TaskFiles {
     pub fn open(root: &Root) -> Reading<TaskFiles> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let proc = Dir::open(&root.path("proc"), flags, Mode::empty()).map_err(absent_from_errno)?;
-        let (buffer, has_user_file_systems) = (Box::new([0; BUFFER_BYTES]), mounts::has_fuse_mounts(root));
-        let wait_channel_file = WaitChannelFile::detect(root);
-        let max_open = raise_descriptor_limit();
-        Ok(TaskFiles { proc, buffer, max_open, has_fuse_mounts: has_user_file_systems, wait_channel_file })
+        let (buffer, has_fuse_mounts) = (Box::new([0; BUFFER_BYTES]), mounts::has_fuse_mounts(root));
+        let (max_open, wait_channel_file) = (raise_descriptor_limit(), WaitChannelFile::detect(root));
+        Ok(TaskFiles { proc, buffer, long_file: Vec::new(), max_open, has_fuse_mounts, wait_channel_file })
     }
 
     /// Lists the pids in /proc into `pids`, sorted.
@@ -187,8 +191,17 @@ impl TaskFiles {
         self.read(pid, slot, after, format_args!("{pid}/{name}"))
     }
 
-    /// Reads at most 4 KiB of a file that is read seldom.
+    /// Reads a file that is read seldom, at most 64 KiB of it.
     pub fn read_once(&mut self, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
+        let length = self.read_beginning(path)?.len();
+        match length {
+            BUFFER_BYTES => self.read_long_file(path),
+            _ => Ok(self.buffer.get(..length).unwrap_or_default()),
+        }
+    }
+
+    /// Reads the first 4 KiB of a file that is read seldom.
+    pub fn read_beginning(&mut self, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
         let mut bytes = [0; PATH_BYTES];
         let text = format_path(&mut bytes, path)?.to_bytes();
         let pid = text.split(|byte| *byte == b'/').next().and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok());
@@ -228,6 +241,17 @@ impl TaskFiles {
         let path = format_path(&mut path, format_args!("{pid}/fd"))?;
         let size = fstatat(&self.proc, path, AtFlags::empty()).map(|stat| stat.st_size).map_err(absent_from_errno)?;
         Ok(u64::try_from(size).unwrap_or(0))
+    }
+
+    /// The file is opened anew: the kernel writes all of it for one read, so that its lines belong together.
+    fn read_long_file(&mut self, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
+        self.long_file.resize(MAX_LONG_FILE_BYTES, 0);
+        let mut bytes = [0; PATH_BYTES];
+        let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+        let path = format_path(&mut bytes, path)?;
+        let descriptor = openat(&self.proc, path, flags, Mode::empty()).map_err(absent_from_errno)?;
+        let length = pread(&descriptor, &mut self.long_file, 0).map_err(absent_from_errno)?;
+        Ok(self.long_file.get(..length).unwrap_or_default())
     }
 
     /// Fails with ETIMEDOUT where a read of a file of this process did not return before.
@@ -325,6 +349,17 @@ mod tests {
             files.read_thread_file(7, 9, ThreadFile::Schedstat, &mut kept, AfterRead::KeepOpen),
             Err(Absent::NoSuchFile)
         );
+    }
+
+    #[test]
+    fn a_file_longer_than_the_buffer_is_read_whole_and_one_of_megabytes_is_cut() {
+        let status = format!("Groups:\t{}\nCpus_allowed_list:\t0-12\n", "100000 ".repeat(600));
+        let tree = ProcTree::with([("proc/7/status", status.clone()), ("proc/8/status", "x".repeat(1 << 20))]);
+        let mut files = TaskFiles::open(&tree.root()).unwrap();
+        assert_eq!(files.read_once(format_args!("7/status")), Ok(status.as_bytes()));
+        assert_eq!(files.read_once(format_args!("8/status")).map(<[u8]>::len), Ok(64 * 1024));
+        assert_eq!(files.read_beginning(format_args!("7/status")).map(<[u8]>::len), Ok(4096));
+        assert_eq!(files.read_once(format_args!("9/status")), Err(Absent::NoSuchFile));
     }
 
     #[test]
