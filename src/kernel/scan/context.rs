@@ -113,6 +113,7 @@ impl ScanContext {
         self.tasks_read = 0;
         self.read_times.clear();
         self.affinity_reads_left = MAX_AFFINITY_READS;
+        self.files.detect_wait_channel_file();
     }
 
     /// The time of the sample, CLOCK_BOOTTIME: processes that are read much later get a time of their own.

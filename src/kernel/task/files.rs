@@ -118,6 +118,7 @@ pub struct TaskFiles {
     /// Whether a FUSE file system was mounted at the start: threads wait for it in state S.
     pub has_fuse_mounts: bool,
     pub wait_channel_file: WaitChannelFile,
+    knows_wait_channel_file: bool,
 }
 
 impl TaskFiles {
@@ -126,8 +127,20 @@ impl TaskFiles {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let proc = Dir::open(&root.path("proc"), flags, Mode::empty()).map_err(absent_from_errno)?;
         let (buffer, has_fuse_mounts) = (Box::new([0; BUFFER_BYTES]), mounts::has_fuse_mounts(root));
-        let (max_open, wait_channel_file) = (raise_descriptor_limit(), WaitChannelFile::detect(root));
-        Ok(TaskFiles { proc, buffer, long_file: Vec::new(), max_open, has_fuse_mounts, wait_channel_file })
+        let (max_open, detected) = (raise_descriptor_limit(), WaitChannelFile::try_detect(root));
+        let (wait_channel_file, knows_wait_channel_file) = (detected.unwrap_or_default(), detected.is_some());
+        let long_file = Vec::new();
+        Ok(TaskFiles { proc, buffer, long_file, max_open, has_fuse_mounts, wait_channel_file, knows_wait_channel_file })
+    }
+
+    /// Tries again which file has the wait channel, if that is not known yet.
+    pub fn detect_wait_channel_file(&mut self) {
+        // Of a captured tree it is known.
+        if !self.knows_wait_channel_file
+            && let Some(file) = WaitChannelFile::try_detect(&Root::host())
+        {
+            (self.wait_channel_file, self.knows_wait_channel_file) = (file, true);
+        }
     }
 
     /// Lists the pids in /proc into `pids`, sorted.

@@ -32,10 +32,16 @@ const MIN_READINGS: u32 = 3;
 const DETECTION_TIMEOUT: Duration = Duration::from_millis(20);
 
 impl WaitChannelFile {
-    /// Starts a thread that sleeps, and tries its files. A captured tree has wchan.
+    /// The file as `try_detect` finds it, or wchan, which most kernels have.
     pub fn detect(root: &Root) -> WaitChannelFile {
+        WaitChannelFile::try_detect(root).unwrap_or_default()
+    }
+
+    /// Starts a thread that sleeps, and tries its files. `None` if it was not seen asleep in time, as on a busy host. A captured tree has
+    /// wchan.
+    pub fn try_detect(root: &Root) -> Option<WaitChannelFile> {
         if !root.is_host() {
-            return WaitChannelFile::Wchan;
+            return Some(WaitChannelFile::Wchan);
         }
         let (tid, is_done) = (AtomicI32::new(0), AtomicBool::new(false));
         thread::scope(|scope| {
@@ -46,7 +52,7 @@ impl WaitChannelFile {
                 }
             };
             let Ok(sleeper) = thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, sleep) else {
-                return WaitChannelFile::Wchan;
+                return None;
             };
             let file = detect_of_sleeper(root, &tid);
             is_done.store(true, Ordering::Release);
@@ -83,7 +89,7 @@ fn first_function(text: &[u8]) -> Option<&[u8]> {
     (!function.is_empty() && !function.starts_with(b"0x")).then_some(function)
 }
 
-fn detect_of_sleeper(root: &Root, tid: &AtomicI32) -> WaitChannelFile {
+fn detect_of_sleeper(root: &Root, tid: &AtomicI32) -> Option<WaitChannelFile> {
     let begin = Instant::now();
     let read = |file: &str| root.read_once(format!("proc/self/task/{}/{file}", tid.load(Ordering::Acquire)));
     let mut readings = 0;
@@ -95,21 +101,22 @@ fn detect_of_sleeper(root: &Root, tid: &AtomicI32) -> WaitChannelFile {
         if sleeps() == Some(true) {
             match read("wchan") {
                 Ok(text) if text.trim_ascii() == b"0" => readings += 1,
-                _ => return WaitChannelFile::Wchan,
+                _ => return Some(WaitChannelFile::Wchan),
             }
         }
         if readings >= MIN_READINGS {
             let stack = with_sys_admin(|| read("stack")).flatten().unwrap_or_default();
-            return first_function(&stack).map_or(WaitChannelFile::Unavailable, |_| WaitChannelFile::Stack);
+            return Some(first_function(&stack).map_or(WaitChannelFile::Unavailable, |_| WaitChannelFile::Stack));
         }
         thread::sleep(Duration::from_micros(50));
     }
-    WaitChannelFile::Wchan
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc_tree::{ProcTree, Stat};
 
     #[test]
     fn the_first_line_of_a_stack_is_the_wait_channel() {
@@ -123,6 +130,20 @@ mod tests {
 
     #[test]
     fn a_captured_tree_has_wchan() {
-        assert_eq!(WaitChannelFile::detect(&Root::at_directory("/".into())), WaitChannelFile::Wchan);
+        assert_eq!(WaitChannelFile::try_detect(&Root::at_directory("/".into())), Some(WaitChannelFile::Wchan));
+    }
+
+    #[test]
+    fn a_thread_that_was_not_seen_asleep_decides_nothing() {
+        let tree = ProcTree::empty();
+        let detected = |state, wchan| {
+            let stat = Stat { state, ..Stat::sleeping(7, 7, 1) };
+            tree.write("proc/self/task/7/stat", stat.line());
+            tree.write("proc/self/task/7/wchan", wchan);
+            detect_of_sleeper(&tree.root(), &AtomicI32::new(7))
+        };
+        assert_eq!(detected('R', "0"), None);
+        assert_eq!(detected('S', "futex_do_wait"), Some(WaitChannelFile::Wchan));
+        assert_eq!(detected('S', "0"), Some(WaitChannelFile::Unavailable));
     }
 }
