@@ -58,7 +58,8 @@ pub struct ScanContext {
     pub file_lock_pids: FxHashSet<u32>,
     /// A futex call with value 2 may be on a mutex of Rust, whose holder wake-ups show: threads in one are read in each sub-sample.
     pub follows_likely_mutexes: bool,
-    /// False on a kernel without CONFIG_SCHED_INFO, which writes three zeros
+    /// False where schedstat has three zeros: before Linux 5.14 without CONFIG_SCHEDSTATS and with delay accounting off. Without
+    /// CONFIG_SCHED_INFO there is no such file.
     pub has_schedstat: bool,
     privilege: Privilege,
     /// Every uid that owned a process
@@ -160,6 +161,10 @@ impl ScanContext {
         let may = self.last_scan_ticks.is_none() && self.first_waits_left > 0;
         self.first_waits_left = self.first_waits_left.saturating_sub(u32::from(may));
         may
+    }
+
+    pub fn has_cap_sys_ptrace(&self) -> bool {
+        self.privilege.has_cap_sys_ptrace
     }
 
     /// Whether wait channels and system calls of this user's tasks can be read.

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use nix::unistd::getuid;
+
 use super::super::*;
 use crate::kernel::task::wait_channel::WaitChannelFile;
 pub(super) use crate::proc_tree::{ProcTree, ThreadFiles};
@@ -20,6 +22,14 @@ pub(super) struct Machine {
 impl Machine {
     pub(super) fn new(sees_other_users: bool) -> Machine {
         Machine::on(ProcTree::empty(), sees_other_users)
+    }
+
+    /// Of an unprivileged user, who owns all processes.
+    pub(super) fn unprivileged() -> Machine {
+        let tree = ProcTree::empty();
+        let privilege = Privilege { effective_uid: getuid().as_raw(), has_cap_sys_ptrace: false, ..host().privilege };
+        let scanner = TaskScanner::new(&tree.root(), &Host { privilege, ..host() }).unwrap();
+        Machine { tree, scanner, now_ns: 1000 * SECOND }
     }
 
     /// With files that are read once, when the scanner is made.

@@ -1,6 +1,9 @@
 //! Files that a scan does not read, since other readings show that they did not change.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::machine::{Machine, SECOND, ThreadFiles, one, only};
@@ -116,17 +119,33 @@ fn sub_samples_poll_processes_that_ran_in_the_last_half_minute() {
     assert_eq!(sub_sampled(&mut machine), [40, 50]);
 }
 
+/// A file that not even root may read, like syscall of a protected process.
+fn protected_file() -> Option<&'static Path> {
+    let path = Path::new("/proc/sys/vm/compact_memory");
+    fs::read(path).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied).then_some(path)
+}
+
+/// Yama (kernel.yama.ptrace_scope) forbids syscall, but not wchan.
+#[test]
+fn a_busy_process_whose_syscall_an_unprivileged_user_may_not_read_is_not_hidden() {
+    let Some(protected) = protected_file() else { return println!("skipped: no such file here") };
+    let mut machine = Machine::unprivileged();
+    machine.put(40, "busy", 5, 10_000_000, &[ThreadFiles { wchan: "0", ..one(40) }]);
+    fs::remove_file(machine.path("40/syscall")).unwrap();
+    symlink(protected, machine.path("40/syscall")).unwrap();
+    machine.scan();
+    ran(&mut machine, 40, 12_000_000, &[(40, 12_000_000)]);
+    let tasks = machine.scan();
+    assert_eq!((&only(&tasks, 40).1.wait.wchan, tasks.hidden.wait_channels), (&Err(Absent::Vanished), 0), "it moved on");
+}
+
 #[test]
 fn a_protected_process_is_asked_for_its_wait_by_scans_only() {
-    // A file that not even root may read, like syscall of a protected process.
-    let protected = std::path::Path::new("/proc/sys/vm/compact_memory");
-    if !fs::read(protected).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied) {
-        return println!("skipped: no such file here");
-    }
+    let Some(protected) = protected_file() else { return println!("skipped: no such file here") };
     let mut machine = Machine::new(true);
     machine.put(40, "protected", 5, 10_000_000, &[ThreadFiles { wchan: "0", ..one(40) }]);
     fs::remove_file(machine.path("40/syscall")).unwrap();
-    std::os::unix::fs::symlink(protected, machine.path("40/syscall")).unwrap();
+    symlink(protected, machine.path("40/syscall")).unwrap();
     machine.scan();
     ran(&mut machine, 40, 12_000_000, &[(40, 12_000_000)]);
     assert_eq!(only(&machine.scan(), 40).1.wait.wchan, Err(Absent::Hidden));

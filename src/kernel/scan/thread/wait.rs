@@ -125,8 +125,9 @@ impl KnownThread {
             (Err(Absent::NoSuchFile), Err(Absent::Vanished)) => Err(Absent::Vanished),
             (channel, _) => channel,
         };
-        // A privileged user reads `0` of a thread that moved on, and also of a protected process.
-        let found_guarded = doubtful && call == Err(Absent::NoPermission);
+        // A privileged user reads `0` of a thread that moved on, and also of a protected process. For others Yama forbids syscall of
+        // all processes.
+        let found_guarded = doubtful && call == Err(Absent::NoPermission) && context.has_cap_sys_ptrace();
         let channel = if found_guarded { Err(Absent::Hidden) } else { channel };
         self.wchan_is_hidden = found_guarded || (self.wchan_is_hidden && channel.is_err());
         let known = call.as_ref().ok().and_then(|&call| Syscall::from_number(context.machine.as_bytes(), call));
