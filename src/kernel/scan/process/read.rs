@@ -6,7 +6,7 @@ use super::super::ScanContext;
 use super::super::thread::{KnownThread, ThreadChange};
 use super::{ActiveProcess, FactsState, HiddenThreads, KnownProcess, ProcessChange, ProcessState, Reread};
 use crate::kernel::task;
-use crate::kernel::task::files::{AfterRead, ProcessFile, TaskDescriptors};
+use crate::kernel::task::files::{AfterRead, ProcessFile, TaskDescriptors, is_task_gone};
 use crate::kernel::task::wait_channel::WaitChannelFile;
 use crate::sample::task::{Process, TaskState, Thread};
 use crate::sample::{Absent, Reading};
@@ -82,9 +82,7 @@ impl KnownProcess {
             context.record_read_time(self.pid);
         }
         if ran || reread == Reread::Everything {
-            // A process that ran and cannot be read any more (hidepid, and it became another user's) would be shown as idle: it is
-            // gone like one that ended.
-            return self.rescan_all(context, clock_ns, ran).unwrap_or(ProcessChange::Gone);
+            return self.rescan_all(context, clock_ns, ran);
         }
         if reread == Reread::ThreadsThatMayChange {
             return self.rescan_threads_that_may_change(context);
@@ -111,12 +109,33 @@ impl KnownProcess {
     }
 
     /// Its CPU clock advanced, or a sub-sample read more than the last sample has.
-    fn rescan_all(&mut self, context: &mut ScanContext, clock_ns: Option<u64>, ran: bool) -> Reading<ProcessChange> {
+    fn rescan_all(&mut self, context: &mut ScanContext, clock_ns: Option<u64>, ran: bool) -> ProcessChange {
         let mut active = self.activate(context);
+        let change = self.reread(&mut active, context, clock_ns, ran).unwrap_or_else(|why| {
+            // A process that ran and cannot be read any more (hidepid, and it became another user's) would be shown as idle: it is
+            // gone like one that ended.
+            if is_task_gone(why) || why == Absent::NoPermission {
+                return ProcessChange::Gone;
+            }
+            // The error is stalltop's own, such as ENFILE: the last reading is kept.
+            active.reread = Reread::Everything;
+            ProcessChange::Unchanged
+        });
+        self.state = ProcessState::Active(active);
+        change
+    }
+
+    fn reread(
+        &mut self,
+        active: &mut ActiveProcess,
+        context: &mut ScanContext,
+        clock_ns: Option<u64>,
+        ran: bool,
+    ) -> Reading<ProcessChange> {
         let (pid, now_ns) = (self.pid, context.now_ns);
         let after = AfterRead::keep_open_if(self.ran_recently(now_ns));
         if ran && context.clocks.are_available() {
-            self.record_run(&mut active, now_ns);
+            self.record_run(active, now_ns);
         }
         let text = context.files.read_process_file(pid, ProcessFile::Stat, &mut active.descriptors, after)?;
         let stat = task::parse_stat(text).ok_or(Absent::Malformed)?;
@@ -145,14 +164,13 @@ impl KnownProcess {
         }
         self.clock_ns = clock_ns;
         active.reread = Reread::WhenClockAdvances;
-        let thread_gone = self.rescan_threads(&mut active, context);
+        let thread_gone = self.rescan_threads(active, context);
         if thread_gone || thread_count != active.threads.len() {
-            self.list_threads(&mut active, thread_count, context)?;
+            self.list_threads(active, thread_count, context)?;
         }
         Arc::make_mut(&mut self.sampled).cpu_ns = self.clock_ns.map(Counter);
-        self.read_waits_beside_stuck_threads(&mut active, context);
-        self.update_thread_sets(&mut active, context);
-        self.state = ProcessState::Active(active);
+        self.read_waits_beside_stuck_threads(active, context);
+        self.update_thread_sets(active, context);
         Ok(ProcessChange::Changed)
     }
 

@@ -9,7 +9,7 @@ use super::super::ScanContext;
 use super::super::thread::{KnownThread, ReadOptions, StatCounters, ThreadChange};
 use super::{ActiveProcess, KnownProcess, Reread};
 use crate::kernel::task;
-use crate::kernel::task::files::{AfterRead, TaskDescriptors, ThreadFile};
+use crate::kernel::task::files::{AfterRead, TaskDescriptors, ThreadFile, is_task_gone};
 use crate::sample::task::{TaskState, Thread};
 use crate::sample::{Absent, Reading};
 
@@ -156,8 +156,11 @@ fn is_same_thread(context: &mut ScanContext, options: ReadOptions, known: &Known
         return false;
     }
     let kept = &mut TaskDescriptors::default();
-    let text = context.files.read_thread_file(options.pid, known.tid, ThreadFile::Stat, kept, AfterRead::Close);
-    text.ok().and_then(task::parse_stat).is_some_and(|stat| stat.start_ticks == thread.start_ticks)
+    match context.files.read_thread_file(options.pid, known.tid, ThreadFile::Stat, kept, AfterRead::Close) {
+        Ok(text) => task::parse_stat(text).is_some_and(|stat| stat.start_ticks == thread.start_ticks),
+        // The error is stalltop's own, such as ENFILE.
+        Err(why) => !is_task_gone(why),
+    }
 }
 
 fn discover_thread(

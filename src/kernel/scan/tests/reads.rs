@@ -159,3 +159,24 @@ fn a_protected_process_is_asked_for_its_wait_by_scans_only() {
     machine.scanner.sub_sample(machine.now_ns + 2 * SECOND / 10);
     assert_eq!(machine.known(40, 40).wait_class, Some(WaitClass::Poll), "asked again");
 }
+
+/// A directory in place of the file: the read fails with EISDIR, as it may with ENFILE or ENOMEM.
+#[test]
+fn a_process_that_cannot_be_read_for_another_reason_than_its_end_is_kept() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "server", 5, 20_000_000, &[one(40), one(41)]);
+    machine.scan();
+    machine.close_descriptors();
+    let stats = ["40/stat", "40/task/41/stat"].map(|path| machine.path(path));
+    for stat in &stats {
+        fs::remove_file(stat).unwrap();
+        fs::create_dir(stat).unwrap();
+    }
+    machine.clock(40, 30_000_000);
+    assert_eq!(only(&machine.scan(), 40).0.cpu_ns, Some(Counter(20_000_000)));
+    fs::remove_dir(&stats[0]).unwrap();
+    machine.write("40/stat", fs::read(machine.path("40/task/40/stat")).unwrap());
+    ran(&mut machine, 40, 40_000_000, &[(40, 30_000_000)]);
+    let tasks = machine.scan();
+    assert_eq!((only(&tasks, 40).0.cpu_ns, tasks.processes[0].threads.len()), (Some(Counter(40_000_000)), 2));
+}
