@@ -124,7 +124,7 @@ impl StatCounters {
 }
 
 impl KnownThread {
-    /// A thread seen for the first time. `is_new`: it started after the last scan, so it has run.
+    /// A thread seen for the first time. `last_timeslice_ns`: now, if it started after the last scan, so that it has run.
     pub fn new(
         tid: u32,
         comm: Name,
@@ -132,7 +132,7 @@ impl KnownThread {
         ticks: (Counter, Counter),
         sched: Option<Schedstat>,
         now_ns: u64,
-        is_new: bool,
+        last_timeslice_ns: Option<u64>,
     ) -> Self {
         KnownThread {
             tid,
@@ -147,7 +147,7 @@ impl KnownThread {
             java_monitor: None,
             wchan_is_hidden: false,
             first_seen_ns: now_ns,
-            last_timeslice_ns: is_new.then_some(now_ns),
+            last_timeslice_ns,
             wait_record: None,
             sample_is_stale: false,
             last_read_ns: now_ns,
@@ -165,15 +165,18 @@ impl KnownThread {
         let machine = context.machine.as_bytes();
         let call = thread.wait.syscall().ok().and_then(|call| Syscall::from_number(machine, call));
         let ticks = (thread.user_ticks, thread.system_ticks);
-        KnownThread {
+        let mut known = KnownThread {
             wait: thread.wait.clone(),
             wait_class: classify_wait(thread.state, &thread.wait.wchan, call),
             futex_wait: call.and_then(|call| context.futex_wait(call, false)),
             last_timeslice_ns: thread.last_timeslice_ns,
             cpus_allowed_list: thread.cpus_allowed_list.clone().map(|cpus| Box::new((cpus, 0))),
             sampled_run_delay: thread.schedstat.map(|sched| sched.run_delay_ns),
-            ..KnownThread::new(thread.tid, thread.comm.clone(), thread.state, ticks, thread.schedstat, first_seen_ns, false)
-        }
+            ..KnownThread::new(thread.tid, thread.comm.clone(), thread.state, ticks, thread.schedstat, first_seen_ns, None)
+        };
+        // A sample does not have it. Without a timeout the thread would have been hot, and its process not parked.
+        known.has_timeout = known.likely_mutex().is_some() || known.waits_in_semaphore();
+        known
     }
 
     pub fn close_descriptors(&mut self) {

@@ -176,8 +176,9 @@ fn discover_thread(
     let stat = task::parse_stat(text).ok_or(Absent::Malformed)?;
     context.tasks_read += 1;
     let (counters, state, comm) = (StatCounters::from_stat(&stat), stat.state, context.interner.intern(stat.comm));
-    let is_new = context.started_since_last_scan(counters.start_ticks);
-    let mut known = KnownThread::new(tid, comm, state, counters.ticks(), schedstat, context.now_ns, is_new);
+    let now_ns = context.now_ns;
+    let last_timeslice_ns = context.started_since_last_scan(counters.start_ticks).then_some(now_ns);
+    let mut known = KnownThread::new(tid, comm, state, counters.ticks(), schedstat, now_ns, last_timeslice_ns);
     known.read_first_wait(context, options, multithreaded);
     let thread = known.to_sample(&counters);
     Ok((known, thread))

@@ -5,7 +5,7 @@ use super::reads::ran;
 use crate::sample::waits::WaitClass;
 use crate::units::Counter;
 
-fn is_at_rest(machine: &Machine) -> bool {
+fn is_parked(machine: &Machine) -> bool {
     machine.is_parked(40)
 }
 
@@ -15,7 +15,7 @@ fn an_activated_process_has_what_the_last_sample_had() {
     machine.put(40, "pool", 5, 30_000_000, &[one(40), ThreadFiles { wchan: "do_epoll_wait", ..one(41) }, one(42)]);
     machine.scan();
     let first_seen_ns = machine.now_ns;
-    assert!(is_at_rest(&machine), "it was not seen to run");
+    assert!(is_parked(&machine), "it was not seen to run");
     machine.put(
         40,
         "pool",
@@ -27,14 +27,14 @@ fn an_activated_process_has_what_the_last_sample_had() {
     let moved_ns = machine.now_ns;
     for _ in 0..5 {
         machine.scan();
-        assert!(!is_at_rest(&machine), "it may run again at any moment");
+        assert!(!is_parked(&machine), "it may run again at any moment");
     }
     machine.scan();
-    assert!(is_at_rest(&machine));
+    assert!(is_parked(&machine));
     ran(&mut machine, 40, 61_000_000, &[(42, 21_000_000)]);
     machine.write("40/task/42/schedstat", "21000000 7 9\n");
     let tasks = machine.scan();
-    assert!(!is_at_rest(&machine));
+    assert!(!is_parked(&machine));
     let threads = &tasks.processes[0].threads;
     assert_eq!(
         threads.iter().map(|thread| thread.last_timeslice_ns).collect::<Vec<_>>(),
@@ -53,7 +53,7 @@ fn a_sub_sample_activates_a_parked_process_that_ran() {
     machine.scan();
     machine.now_ns += SECOND / 10;
     machine.scanner.sub_sample(machine.now_ns);
-    assert!(is_at_rest(&machine), "its clock stands still");
+    assert!(is_parked(&machine), "its clock stands still");
     machine.put(40, "shell", 5, 31_000_000, &[ThreadFiles { state: 'R', timeslices: 6, ..one(40) }]);
     machine.now_ns += SECOND / 10;
     machine.scanner.sub_sample(machine.now_ns);
@@ -66,5 +66,25 @@ fn a_blocked_process_is_not_parked() {
     // Frozen by its cgroup.
     machine.put(40, "frozen", 5, 30_000_000, &[ThreadFiles { state: 'D', wchan: "do_freezer_trap", ..one(40) }]);
     machine.scan();
-    assert!(!is_at_rest(&machine));
+    assert!(!is_parked(&machine));
+}
+
+/// The wait of a mutex of Rust, and of one of glibc with a timeout, is FUTEX_WAIT_BITSET with value 2.
+#[test]
+fn a_process_with_a_timed_wait_is_parked_again_after_another_thread_ran() {
+    let mut machine = Machine::new(true);
+    machine.scanner.follow_likely_mutexes();
+    let timed = |timeslices| {
+        let syscall = "202 0x7000 0x189 0x2 0x7f1d 0x0 0x0 0x1 0x2";
+        ThreadFiles { wchan: "futex_do_wait", syscall, timeslices, ..one(41) }
+    };
+    machine.put(40, "pool", 5, 30_000_000, &[one(40), timed(5)]);
+    machine.scan();
+    machine.put(40, "pool", 5, 40_000_000, &[one(40), timed(6)]);
+    let parks = |machine: &mut Machine| (0..9).any(|_| (machine.scan(), is_parked(machine)).1);
+    assert!(parks(&mut machine));
+    machine.put(40, "pool", 5, 50_000_000, &[ThreadFiles { timeslices: 6, ..one(40) }, timed(6)]);
+    machine.scan();
+    assert_eq!(machine.hot(), [40]);
+    assert!(parks(&mut machine));
 }
