@@ -115,9 +115,10 @@ impl TaskScanner {
                     let readings = readings.map(|(cpu, run_ns)| RunTime { task, run_ns, cpu: cpu.map(CpuId) }).collect();
                     threads.push((run_ns, readings));
                 }
-                thread.run_times.clear();
             });
         }
+        // Also those of threads that are not hot any more: they belong to this interval.
+        self.processes.iter_mut().for_each(KnownProcess::clear_run_times);
         threads.small_sort_by_key(|(run_ns, _)| Reverse(*run_ns));
         let busiest = threads.into_iter().take(MAX_MOVING_THREADS);
         let mut run_times: Vec<RunTime> = busiest.flat_map(|(_, readings)| readings).collect();

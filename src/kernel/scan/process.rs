@@ -195,6 +195,13 @@ impl KnownProcess {
         }
     }
 
+    /// Forgets the readings of run time of all its threads.
+    pub fn clear_run_times(&mut self) {
+        if let ProcessState::Active(active) = &mut self.state {
+            active.threads.iter_mut().for_each(|thread| thread.run_times.clear());
+        }
+    }
+
     /// Sets the Java monitors that its threads wait to enter, by thread id; sub-samples read these threads from now on.
     pub fn set_java_monitors(&mut self, monitors: &FxHashMap<u32, u64>, context: &ScanContext) {
         if self.is_parked() && monitors.is_empty() {

@@ -220,14 +220,14 @@ impl KnownThread {
             Err(_) => None,
         };
         let ran = sched.zip(self.schedstat).is_some_and(|(new, old)| new.timeslices != old.timeslices);
-        let at_rest = matches!(self.state, TaskState::Sleeping | TaskState::Blocked | TaskState::Idle);
+        let is_asleep = matches!(self.state, TaskState::Sleeping | TaskState::Blocked | TaskState::Idle);
         // The kernel counts a timeslice when it begins and its time when it ends: the last reading may have been in between.
         let same_time = sched.map(|sched| sched.run_ns) == self.schedstat.map(|sched| sched.run_ns);
-        if sched.is_some() && !ran && same_time && at_rest && !(options.for_sample && self.sample_is_stale) {
+        if sched.is_some() && !ran && same_time && is_asleep && !(options.for_sample && self.sample_is_stale) {
             return self.reread_wait(context, options, after);
         }
         // A thread that was runnable usually still is, so wchan would say nothing.
-        if ran && !options.for_sample && at_rest && self.is_asleep_again(context, options, after) {
+        if ran && !options.for_sample && is_asleep && self.is_asleep_again(context, options, after) {
             (self.schedstat, self.last_timeslice_ns, self.sample_is_stale) = (sched, Some(now_ns), true);
             return ThreadChange::Asleep;
         }
@@ -240,7 +240,10 @@ impl KnownThread {
         let ticks = figures.ticks();
         let ran = ran || (sched.is_none() && ticks != self.ticks);
         self.ticks = ticks;
-        self.run_times.add(figures.processor, self.schedstat.map(|old| old.run_ns), sched.map(|new| new.run_ns));
+        // Those of kernel threads are not used.
+        if !options.kernel_thread {
+            self.run_times.add(figures.processor, self.schedstat.map(|old| old.run_ns), sched.map(|new| new.run_ns));
+        }
         self.schedstat = sched;
         if ran {
             self.last_timeslice_ns = Some(now_ns);

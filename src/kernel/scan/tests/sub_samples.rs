@@ -239,3 +239,23 @@ fn the_run_times_of_a_thread_that_moves_are_kept_with_its_cpus() {
     assert_eq!(tasks.run_times(tasks.run_times[0].task).len(), 3);
     assert!(machine.scan().run_times.is_empty(), "they are those since the last sample");
 }
+
+/// Stopped, so that it is not hot at the next scan.
+#[test]
+fn the_run_times_of_a_thread_that_was_stopped_are_not_those_of_the_next_interval() {
+    let mut machine = Machine::new(true);
+    let on_cpu = |machine: &Machine, cpu: &str| {
+        let stat = fs::read_to_string(machine.path("40/task/40/stat")).unwrap();
+        machine.write("40/task/40/stat", stat.replace(" 17 1 0 ", cpu));
+    };
+    let thread = |state, timeslices| ThreadFiles { state, timeslices, wchan: "0", syscall: "running", ..one(40) };
+    machine.put(40, "mover", 5, 10_000_000, &[thread('R', 5)]);
+    machine.scan();
+    machine.put(40, "mover", 5, 310_000_000, &[thread('R', 6)]);
+    machine.scanner.sub_sample(machine.now_ns + 1);
+    machine.put(40, "mover", 5, 410_000_000, &[thread('T', 7)]);
+    on_cpu(&machine, " 17 3 0 ");
+    assert!(machine.scan().run_times.is_empty(), "it is not hot");
+    machine.put(40, "mover", 5, 420_000_000, &[thread('R', 8)]);
+    assert!(machine.scan().run_times.is_empty(), "it ran for 10 ms since the last sample");
+}

@@ -36,12 +36,12 @@ impl RunTimes {
         }
         self.others.push(reading);
         if self.others.len() > MAX_OTHERS {
-            self.drop_every_second();
+            self.drop_every_other();
         }
     }
 
     /// In a long interval fewer readings are kept, the last one always.
-    fn drop_every_second(&mut self) {
+    fn drop_every_other(&mut self) {
         let mut keep = self.others.len().is_multiple_of(2);
         self.others.retain(|_| {
             keep = !keep;
