@@ -27,8 +27,7 @@ const MIN_BUSY_SHARE: f64 = 0.5;
 
 /// Adds the pipes between these processes.
 pub(super) fn trace_pipes(waits: &mut Waits, threads: &[IpcThread], root: &Root, files: &mut TaskFiles) {
-    let in_pipe = threads.iter().filter(|thread| thread.pipe_count > 0);
-    let waiting: BTreeSet<u32> = in_pipe.map(|thread| thread.task.pid).take(MAX_WAITING).collect();
+    let waiting = waiting_processes(threads);
     if waiting.is_empty() {
         return;
     }
@@ -64,6 +63,12 @@ pub(super) fn trace_pipes(waits: &mut Waits, threads: &[IpcThread], root: &Root,
     waits.pipe_links.dedup();
 }
 
+fn waiting_processes(threads: &[IpcThread]) -> BTreeSet<u32> {
+    let in_pipe = threads.iter().filter(|thread| thread.pipe_count > 0);
+    let processes: BTreeSet<u32> = in_pipe.map(|thread| thread.task.pid).collect();
+    processes.into_iter().take(MAX_WAITING).collect()
+}
+
 /// The processes whose threads were seen running or in D most.
 pub(super) fn busy_processes(waits: &Waits) -> Vec<u32> {
     let least = (waits.sub_samples.len() as f64 * MIN_BUSY_SHARE).max(1.0);
@@ -78,4 +83,26 @@ pub(super) fn busy_processes(waits: &Waits) -> Vec<u32> {
     let mut list: Vec<(u32, u32)> = processes.into_iter().filter(|&(_, seen_count)| f64::from(seen_count) >= least).collect();
     list.small_sort_by_key(|&(pid, seen_count)| (Reverse(seen_count), pid));
     list.into_iter().map(|(pid, _)| pid).take(MAX_BUSY).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::TaskId;
+
+    #[test]
+    fn processes_are_limited_and_not_their_threads() {
+        let thread = |pid, tid| IpcThread {
+            task: TaskId { pid, tid, start_ticks: 1 },
+            group: 0,
+            pipe_count: 1,
+            socket_count: 0,
+            beside_storage: false,
+        };
+        let mut threads: Vec<IpcThread> = (40..140).map(|tid| thread(40, tid)).collect();
+        threads.push(thread(200, 200));
+        assert_eq!(waiting_processes(&threads), BTreeSet::from([40, 200]));
+        threads.extend((300..400).map(|pid| thread(pid, pid)));
+        assert_eq!(waiting_processes(&threads).len(), MAX_WAITING);
+    }
 }
