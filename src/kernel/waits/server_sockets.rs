@@ -27,8 +27,11 @@ use crate::sample::waits::{ServerSocket, UnreadServer, WaitClass, Waits, class};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::SmallSort;
 
-/// Bounds of an interval: processes examined, descriptors read of all of them, and sockets kept.
+/// Bounds of an interval: processes with sockets, stopped ones among them, processes examined in all, descriptors read of all of them,
+/// and sockets kept.
 const MAX_PROCESSES: usize = 16;
+const MAX_STOPPED: usize = MAX_PROCESSES / 2;
+const MAX_EXAMINED: usize = 64;
 const MAX_DESCRIPTORS: usize = 4096;
 const MAX_SERVER_SOCKETS: usize = 1024;
 /// The descriptors of a stopped process, and of one with at most so many, are read before the sockets: most have no socket (editors,
@@ -67,16 +70,19 @@ pub(super) fn read_server_sockets(
     let mut descriptors = Descriptors { root, files, left: MAX_DESCRIPTORS };
     let own = root.read_link("proc/self/ns/net").ok();
     let mut unread: BTreeMap<u16, Absent> = BTreeMap::new();
-    for Candidate { group, .. } in candidates.get(MAX_PROCESSES..).unwrap_or_default() {
-        unread.insert(*group, Absent::NotRead);
-    }
-    for &Candidate { pid, group, is_stopped } in candidates.iter().take(MAX_PROCESSES) {
+    let mut places = Places::default();
+    for &Candidate { pid, group, is_stopped } in &candidates {
+        if !places.may_examine(is_stopped) {
+            unread.entry(group).or_insert(Absent::NotRead);
+            continue;
+        }
         let listed = descriptors.list(pid);
         let is_cheap = is_stopped || listed.as_ref().is_ok_and(|list| list.len() <= MAX_READ_FIRST);
         let read_first = is_cheap.then(|| descriptors.sockets(pid, &listed));
         if read_first.as_ref().is_some_and(|sockets| sockets.as_ref().is_ok_and(Vec::is_empty)) {
             continue;
         }
+        places.add_with_sockets(is_stopped);
         let theirs = root.read_link(format!("proc/{pid}/ns/net")).ok().filter(|theirs| own.as_ref() != Some(theirs));
         let is_other = theirs.is_some();
         let unserved = namespaces.entry(theirs).or_insert_with(|| match is_other {
@@ -103,6 +109,30 @@ pub(super) fn read_server_sockets(
     waits.server_sockets.sort_unstable();
     waits.server_sockets.truncate(MAX_SERVER_SOCKETS);
     waits.unread_servers = unread.into_iter().map(|(group, reason)| UnreadServer { group, reason }).collect();
+}
+
+/// How many processes were examined.
+#[derive(Debug, Default)]
+struct Places {
+    examined: usize,
+    with_sockets: usize,
+    stopped_with_sockets: usize,
+}
+
+impl Places {
+    /// Whether one more process may be examined, which it then is.
+    fn may_examine(&mut self, is_stopped: bool) -> bool {
+        let is_full = self.with_sockets >= MAX_PROCESSES || self.examined >= MAX_EXAMINED;
+        let may = !is_full && (!is_stopped || self.stopped_with_sockets < MAX_STOPPED);
+        self.examined += usize::from(may);
+        may
+    }
+
+    /// The process that is examined has sockets, or may have some.
+    fn add_with_sockets(&mut self, is_stopped: bool) {
+        self.with_sockets += 1;
+        self.stopped_with_sockets += usize::from(is_stopped);
+    }
 }
 
 /// The processes with threads that were blocked or behind a lock, those with most sightings first; then those with threads that were
@@ -305,6 +335,23 @@ mod tests {
         };
         assert_eq!(pids(None), [9]);
         assert_eq!(pids(Some((&tasks, &[&lab]))), [9, 7, 8], "the blocked one first, and once");
+    }
+
+    #[test]
+    fn stopped_processes_leave_half_of_the_places_and_those_without_sockets_take_none() {
+        let mut places = Places::default();
+        assert!((0..20).all(|_| places.may_examine(true)), "they have no sockets");
+        let mut take = |is_stopped| {
+            let may = places.may_examine(is_stopped);
+            if may {
+                places.add_with_sockets(is_stopped);
+            }
+            may
+        };
+        assert_eq!((0..20).filter(|_| take(true)).count(), 8);
+        assert_eq!((0..20).filter(|_| take(false)).count(), 8);
+        let mut places = Places::default();
+        assert_eq!((0..1000).filter(|_| places.may_examine(true)).count(), MAX_EXAMINED);
     }
 
     fn inode(descriptor: &impl AsRawFd) -> u32 {
