@@ -10,6 +10,7 @@ use crate::kernel::elf::read_elf;
 use crate::kernel::task::files::TaskFiles;
 use crate::kernel::task::memory::{read_memory, read_words};
 use crate::kernel::waits::look_up::LookUp;
+use crate::sample::Absent;
 use crate::sample::waits::WaitEvent;
 
 /// The pointer to the event of the process: 0 or into the process's own data before it is in the shared memory
@@ -100,13 +101,17 @@ impl Server {
     }
 
     fn variable(&mut self, first_pid: u32, files: &mut TaskFiles) -> Option<u64> {
-        if self.variable.can_begin() {
-            match files.read_once(format_args!("{first_pid}/auxv")).ok().and_then(parse_entry) {
-                Some(begin) => self.variable.advance(move || look_up(PathBuf::from(format!("/proc/{first_pid}/exe")), begin)),
-                None => self.variable = LookUp::Unknown,
-            }
-        } else {
+        if !matches!(self.variable, LookUp::NotBegun) {
             self.variable.advance(|| None);
+        } else if self.variable.can_begin() {
+            match files.read_once(format_args!("{first_pid}/auxv")).map(parse_entry) {
+                Ok(Some(begin)) => {
+                    self.variable.advance(move || look_up(PathBuf::from(format!("/proc/{first_pid}/exe")), begin));
+                }
+                Err(Absent::NoPermission) => self.variable = LookUp::Unknown,
+                // It is in execve, or the error is stalltop's own: the next sub-sample reads it again.
+                Ok(None) | Err(_) => {}
+            }
         }
         self.variable.known().copied()
     }
@@ -152,6 +157,7 @@ mod tests {
     use super::*;
     use crate::kernel::root::Root;
     use crate::kernel::task::memory::is_readable;
+    use crate::proc_tree::ProcTree;
 
     #[test]
     fn the_beginning_of_a_program_is_in_its_auxiliary_vector() {
@@ -168,6 +174,17 @@ mod tests {
         assert!(!is_in_shared_memory(variable + 8, variable), "local_my_wait_event_info");
         assert!(!is_in_shared_memory(0, variable));
         assert!(!is_in_shared_memory(0x7faf_8a91_ece1, variable));
+    }
+
+    #[test]
+    fn a_failed_reading_of_the_auxiliary_vector_is_repeated() {
+        let tree = ProcTree::with([("proc/7/auxv", "")]);
+        let mut files = TaskFiles::open(&tree.root()).unwrap();
+        let mut server = Server::default();
+        for pid in [7, 8] {
+            assert_eq!(server.variable(pid, &mut files), None);
+            assert!(matches!(server.variable, LookUp::NotBegun), "{:?}", server.variable);
+        }
     }
 
     #[test]
