@@ -9,6 +9,8 @@ mod numbers;
 pub mod read_watch;
 pub mod wait_channel;
 
+use std::ops::Range;
+
 use self::numbers::{find_last_parenthesis, parse_decimal, parse_decimals};
 use crate::ids::CgroupVersion;
 use crate::kernel::fields::parse_prefixed_hexadecimal;
@@ -133,7 +135,19 @@ pub fn parse_syscall(text: &[u8]) -> Reading<RawSyscall> {
             *argument = words.next().and_then(parse_prefixed_hexadecimal).ok_or(Absent::Malformed)?;
         }
     }
-    Ok(RawSyscall { number, arguments })
+    let call = RawSyscall { number, arguments };
+    Ok(if is_in_32_bit_program(text) { call.of_32_bit_program() } else { call })
+}
+
+/// Where stack and code of a 32-bit program are: the stack of a 64-bit program is above. Nothing can be mapped below.
+const ADDRESSES_32_BIT: Range<u64> = 0x1_0000..0x1_0000_0000;
+
+/// Whether the line of `syscall`, a number, six arguments, stack pointer and program counter, is of a 32-bit program.
+fn is_in_32_bit_program(text: &[u8]) -> bool {
+    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(parse_prefixed_hexadecimal).skip(1);
+    let has_low_arguments = words.by_ref().take(6).all(|argument| argument.is_some_and(|value| value < ADDRESSES_32_BIT.end));
+    let mut is_low = || words.next().flatten().is_some_and(|address| ADDRESSES_32_BIT.contains(&address));
+    has_low_arguments && is_low() && is_low()
 }
 
 /// The number of futex_wait(2), since Linux 6.7, on every machine that `Syscall` knows
@@ -289,6 +303,11 @@ mod tests {
         assert_eq!(parse_syscall(b"-1 0x7ffe 0x7f1c\n"), Ok(RawSyscall { number: -1, arguments: [0; 3] }));
         let fsync = b"74 0x3 0x10 0x0 0x0 0x0 0x0 0x7ffc 0x7f1c\n";
         assert_eq!(parse_syscall(fsync), Ok(RawSyscall { number: 74, arguments: [3, 16, 0] }));
+        let call = |line: &[u8]| parse_syscall(line).map(RawSyscall::number_in_32_bit_program);
+        assert_eq!(call(b"240 0xf7c0 0x80 0x2 0x0 0x0 0x0 0xffffd0a0 0xf7fc4579\n"), Ok(Some(240)));
+        assert_eq!(call(b"202 0x4c00 0x80 0x2 0x0 0x0 0x0 0x7ffcf7c0d0a0 0x401579\n"), Ok(None), "code at a fixed address");
+        assert_eq!(call(b"0 0x3 0x7f10f7c0d0a0 0x2 0x0 0x0 0x0 0xffffd0a0 0x401579\n"), Ok(None), "and a stack mapped low");
+        assert_eq!(parse_syscall(b"-1 0xffffd0a0 0xf7fc4579\n").map(RawSyscall::is_page_fault), Ok(true));
         assert_eq!(parse_syscall(b"74 0x3\n"), Err(Absent::Malformed));
         assert_eq!(parse_syscall(b""), Err(Absent::Malformed));
     }

@@ -61,13 +61,30 @@ impl TaskState {
 /// /proc/PID/task/TID/syscall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawSyscall {
-    /// The number on this architecture; −1 if it is blocked outside a system call (in a page fault)
+    /// The number on this architecture, with `IN_32_BIT_PROGRAM` of a 32-bit program on a 64-bit kernel; −1 if it is blocked outside a
+    /// system call (in a page fault)
     pub number: i64,
     /// Its first three arguments
     pub arguments: [u64; 3],
 }
 
+/// Bit of `RawSyscall::number`: no kernel has calls with such numbers.
+const IN_32_BIT_PROGRAM: i64 = 1 << 32;
+
 impl RawSyscall {
+    /// The same call of a 32-bit program, whose calls have other numbers.
+    pub fn of_32_bit_program(self) -> RawSyscall {
+        if self.is_page_fault() {
+            return self;
+        }
+        RawSyscall { number: self.number | IN_32_BIT_PROGRAM, ..self }
+    }
+
+    /// The number in the table of 32-bit programs; `None` of another program.
+    pub fn number_in_32_bit_program(self) -> Option<i64> {
+        (self.number > 0 && self.number & IN_32_BIT_PROGRAM != 0).then_some(self.number & !IN_32_BIT_PROGRAM)
+    }
+
     pub fn is_page_fault(self) -> bool {
         self.number == -1
     }

@@ -1,6 +1,6 @@
 //! System calls: names by number and architecture, and what the arguments of a futex call say about the wait.
 
-use std::sync::LazyLock;
+mod numbers;
 
 use crate::sample::task_state::RawSyscall;
 
@@ -80,12 +80,7 @@ const CONTENDED_FUTEX_VALUE: u64 = 2;
 impl Syscall {
     /// The call with this number on `machine` (`Host::machine`); `None` if classification does not use it.
     pub fn from_number(machine: &[u8], call: RawSyscall) -> Option<Syscall> {
-        let names = match machine {
-            b"x86_64" => &NAMES_ON_X86_64,
-            b"aarch64" | b"riscv64" | b"loongarch64" => &GENERIC_NAMES,
-            _ => return None,
-        };
-        let name = (*names.get(usize::try_from(call.number).ok()?)?)?;
+        let name = numbers::name(machine, call)?;
         Some(Syscall { name, arguments: call.arguments })
     }
 
@@ -190,143 +185,6 @@ impl Syscall {
     }
 }
 
-/// Name, number on x86_64, number in the generic table (arm64, riscv64, loongarch64). −2: the machine has no such call (−1 is
-/// what the kernel writes for a thread blocked outside of a system call).
-const SYSCALLS: &[(&str, i64, i64)] = &[
-    ("read", 0, 63),
-    ("write", 1, 64),
-    ("open", 2, -2),
-    ("close", 3, 57),
-    ("stat", 4, -2),
-    ("lstat", 6, -2),
-    ("poll", 7, -2),
-    ("lseek", 8, 62),
-    ("mmap", 9, 222),
-    ("mprotect", 10, 226),
-    ("munmap", 11, 215),
-    ("brk", 12, 214),
-    ("ioctl", 16, 29),
-    ("pread64", 17, 67),
-    ("pwrite64", 18, 68),
-    ("readv", 19, 65),
-    ("writev", 20, 66),
-    ("access", 21, -2),
-    ("select", 23, -2),
-    ("mremap", 25, 216),
-    ("msync", 26, 227),
-    ("mincore", 27, 232),
-    ("madvise", 28, 233),
-    ("shmget", 29, 194),
-    ("shmat", 30, 196),
-    ("shmctl", 31, 195),
-    ("nanosleep", 35, 101),
-    ("sendfile", 40, 71),
-    ("connect", 42, 203),
-    ("accept", 43, 202),
-    ("sendto", 44, 206),
-    ("recvfrom", 45, 207),
-    ("sendmsg", 46, 211),
-    ("recvmsg", 47, 212),
-    ("setsockopt", 54, 208),
-    ("clone", 56, 220),
-    ("fork", 57, -2),
-    ("vfork", 58, -2),
-    ("execve", 59, 221),
-    ("exit", 60, 93),
-    ("wait4", 61, 260),
-    ("semop", 65, 193),
-    ("shmdt", 67, 197),
-    ("fcntl", 72, 25),
-    ("flock", 73, 32),
-    ("fsync", 74, 82),
-    ("fdatasync", 75, 83),
-    ("ftruncate", 77, 46),
-    ("getdents", 78, -2),
-    ("rename", 82, -2),
-    ("mkdir", 83, -2),
-    ("rmdir", 84, -2),
-    ("creat", 85, -2),
-    ("link", 86, -2),
-    ("unlink", 87, -2),
-    ("symlink", 88, -2),
-    ("chmod", 90, -2),
-    ("chown", 92, -2),
-    ("ptrace", 101, 117),
-    ("mlock", 149, 228),
-    ("mlockall", 151, 230),
-    ("sync", 162, 81),
-    ("mount", 165, 40),
-    ("umount2", 166, 39),
-    ("init_module", 175, 105),
-    ("delete_module", 176, 106),
-    ("setxattr", 188, 5),
-    ("futex", 202, 98),
-    ("io_getevents", 208, 4),
-    ("getdents64", 217, 61),
-    ("semtimedop", 220, 192),
-    ("clock_nanosleep", 230, 115),
-    ("exit_group", 231, 94),
-    ("epoll_wait", 232, -2),
-    ("epoll_ctl", 233, 21),
-    ("waitid", 247, 95),
-    ("openat", 257, 56),
-    ("mkdirat", 258, 34),
-    ("newfstatat", 262, 79),
-    ("unlinkat", 263, 35),
-    ("renameat", 264, 38),
-    ("linkat", 265, 37),
-    ("symlinkat", 266, 36),
-    ("fchmodat", 268, 53),
-    ("faccessat", 269, 48),
-    ("pselect6", 270, 72),
-    ("ppoll", 271, 73),
-    ("unshare", 272, 97),
-    ("sync_file_range", 277, 84),
-    ("utimensat", 280, 88),
-    ("epoll_pwait", 281, 22),
-    ("fallocate", 285, 47),
-    ("accept4", 288, 242),
-    ("preadv", 295, 69),
-    ("pwritev", 296, 70),
-    ("perf_event_open", 298, 241),
-    ("recvmmsg", 299, 243),
-    ("syncfs", 306, 267),
-    ("sendmmsg", 307, 269),
-    ("setns", 308, 268),
-    ("process_vm_readv", 310, 270),
-    ("finit_module", 313, 273),
-    ("renameat2", 316, 276),
-    ("bpf", 321, 280),
-    ("execveat", 322, 281),
-    ("userfaultfd", 323, 282),
-    ("preadv2", 327, 286),
-    ("pwritev2", 328, 287),
-    ("statx", 332, 291),
-    ("io_pgetevents", 333, 292),
-    ("io_uring_enter", 426, 426),
-    ("clone3", 435, 435),
-    ("process_madvise", 440, 440),
-    ("epoll_pwait2", 441, 441),
-    ("futex_waitv", 449, 449),
-    ("futex_wait", 455, 455),
-];
-
-/// The names of `SYSCALLS` by their numbers: each interval looks up the calls of some dozens of waits, each sub-sample those of threads.
-static NAMES_ON_X86_64: LazyLock<Vec<Option<&str>>> = LazyLock::new(|| names_by_number(|&(_, number, _)| number));
-static GENERIC_NAMES: LazyLock<Vec<Option<&str>>> = LazyLock::new(|| names_by_number(|&(_, _, number)| number));
-
-fn names_by_number(number: fn(&(&str, i64, i64)) -> i64) -> Vec<Option<&'static str>> {
-    let mut names = Vec::new();
-    for row in SYSCALLS {
-        let Ok(number) = usize::try_from(number(row)) else { continue };
-        names.resize(names.len().max(number + 1), None);
-        if let Some(name) = names.get_mut(number) {
-            *name = Some(row.0);
-        }
-    }
-    names
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,5 +215,17 @@ mod tests {
         assert_eq!(Syscall::from_number(b"aarch64", fsync).map(|call| call.name), Some("fsync"));
         assert_eq!(Syscall::from_number(b"x86_64", fsync).map(|call| call.name), Some("rename"));
         assert_eq!(Syscall::from_number(b"s390x", fsync), None);
+    }
+
+    #[test]
+    fn a_32_bit_program_has_numbers_of_its_own() {
+        let name = |machine: &[u8], number| {
+            let call = RawSyscall { number, arguments: [0; 3] };
+            Syscall::from_number(machine, call.of_32_bit_program()).map(|call| call.name)
+        };
+        let calls = [240, 422, 118, 3, 143].map(|number| name(b"x86_64", number));
+        assert_eq!(calls, ["futex", "futex", "fsync", "read", "flock"].map(Some));
+        assert_eq!([name(b"x86_64", 202), name(b"aarch64", 240)], [None; 2]);
+        assert_eq!(name(b"x86_64", -1), None, "a page fault");
     }
 }

@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn call(number: u32, first: u64) -> String {
-        format!("{number} {first:#x} 0x0 0x0 0x0 0x0 0x0 0x7ffd0000 0x7f000000\n")
+        format!("{number} {first:#x} 0x0 0x0 0x0 0x0 0x0 0x7ffd00000000 0x7f0000000000\n")
     }
 
     #[test]
