@@ -38,6 +38,7 @@ impl TaskSpanBuilder<'_> {
             return None;
         }
         let moved = old.is_some_and(|old| old.processor != new.processor);
+        let shares = seen.and_then(|seen| self.off_cpu_shares(old, seen, holding));
         let zeroed = (old.is_none() && self.is_new(new.start_ticks)).then(|| zeroed_thread(new));
         let old = old.or(zeroed.as_ref());
         let cpu = old.and_then(|old| self.thread_cpu(old, new, seconds));
@@ -62,15 +63,7 @@ impl TaskSpanBuilder<'_> {
             }),
             minor_faults: old.and_then(|old| PerSecond::between(Some(new.minor_faults), Some(old.minor_faults), seconds)),
             major_faults: old.and_then(|old| PerSecond::between(Some(new.major_faults), Some(old.major_faults), seconds)),
-            states: microstates::microstates(
-                cpu,
-                user,
-                run_queue,
-                seen.and_then(|seen| self.off_cpu_shares(seen, holding)),
-                new.state,
-                class,
-                ran,
-            ),
+            states: microstates::microstates(cpu, user, run_queue, shares, new.state, class, ran),
             state: new.state,
             wait_class: class,
             processor: CpuId(new.processor),

@@ -45,8 +45,9 @@ impl TaskSpanBuilder<'_> {
     }
 
     /// A futex counts as a lock if the group has a thread on storage; a wait for completions counts as disk if requests are in
-    /// flight, as far as they may be those of its process. `None` if the thread was running at all of them.
-    pub(super) fn off_cpu_shares(&self, seen: &ThreadWaits, holding: bool) -> Option<OffCpuShares> {
+    /// flight, as far as they may be those of its process. The sub-samples that did not read a thread which slept at the older sample
+    /// (`old`) count as sleep: it was not hot yet, or not any more. `None` if the thread was running at all of them.
+    pub(super) fn off_cpu_shares(&self, old: Option<&Thread>, seen: &ThreadWaits, holding: bool) -> Option<OffCpuShares> {
         let times = |class: WaitClass| f64::from(seen.count(class));
         let for_completions = times(WaitClass::Aio) * self.aio_waits.share_of_process(seen.task.pid);
         let (on_device, unknown) = match self.io_in_flight {
@@ -58,7 +59,11 @@ impl TaskSpanBuilder<'_> {
         let lock = times(WaitClass::Lock) + if holding { times(WaitClass::Futex) } else { 0.0 };
         let unlisted = f64::from(seen.blocked_other);
         let other = times(WaitClass::Memory) + times(WaitClass::Vfork) + times(WaitClass::CoreDump) + unlisted;
-        let sleep = f64::from(seen.sub_sample_count()) - disk - lock - other - unknown - times(WaitClass::Running);
+        let seen_count = seen.sub_sample_count();
+        let all = u32::try_from(self.waits.sub_samples.len()).unwrap_or(u32::MAX);
+        let slept_before = old.is_some_and(|old| old.state == TaskState::Sleeping);
+        let count = if slept_before { seen_count.max(all) } else { seen_count };
+        let sleep = f64::from(count) - disk - lock - other - unknown - times(WaitClass::Running);
         let whole = disk + lock + other + sleep + unknown;
         (whole > 0.0).then(|| OffCpuShares {
             disk: disk / whole,

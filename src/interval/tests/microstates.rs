@@ -89,3 +89,26 @@ fn a_wait_in_d_of_no_class_is_no_sleep() {
     let asleep = half_on_storage(WaitClass::Poll as u32);
     assert!(close(asleep.sleep, 0.2) && close(asleep.other_blocked, 0.0), "{asleep:?}");
 }
+
+/// It slept for 6 s, so that no sub-sample read it, and then waited for a lock.
+#[test]
+fn sub_samples_that_did_not_read_a_sleeping_thread_saw_it_asleep() {
+    let task = TaskId { pid: 50, tid: 50, start_ticks: 1 };
+    let states = |older: Vec<Arc<Process>>| {
+        let mut newer = with_tasks(18.0, vec![process(50, 1, 0)]);
+        newer.waits = Waits {
+            sub_samples: vec![SubSample::default(); 80],
+            groups: vec![GroupId::Process(ProcessId { pid: 50, start_ticks: 1 })],
+            observed: synthetic::waits::observed(),
+            threads: synthetic::waits::thread(task, 0, &[(WaitClass::Lock, 20)]),
+            ..Waits::default()
+        };
+        between(&with_tasks(10.0, older), &newer).tasks.expect("both samples have tasks").threads[0].states
+    };
+    let asleep = states(vec![process(50, 1, 0)]);
+    assert!(close(asleep.lock, 0.25) && close(asleep.sleep, 0.75), "{asleep:?}");
+    let mut running = Process::clone(&process(50, 1, 0));
+    running.threads_mut()[0].state = TaskState::Running;
+    assert!(close(states(vec![Arc::new(running)]).lock, 1.0), "it was hot from the beginning");
+    assert!(close(states(Vec::new()).lock, 1.0), "it was not there, as far as is known");
+}
