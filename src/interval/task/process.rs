@@ -59,7 +59,10 @@ impl TaskSpanBuilder<'_> {
         let mut totals = ThreadTotals::default();
         let mut older_threads = SortedCursor::new(old.map_or(&[][..], |old| &old.threads));
         for thread in new.threads.iter() {
-            let before = older_threads.find(|old| old.tid.cmp(&thread.tid)).filter(|old| old.start_ticks == thread.start_ticks);
+            let before = older_threads.find(|old| old.tid.cmp(&thread.tid)).filter(|before| {
+                let pair = old.map(|old| [(&**old, *before), (&**new, thread)]);
+                before.start_ticks == thread.start_ticks && !pair.is_some_and(|pair| Self::is_replaced(pair, seconds))
+            });
             let Some(row) = self.thread(before, new, thread, seconds, &mut span.counts) else {
                 totals.states.sleep += 1.0;
                 continue;

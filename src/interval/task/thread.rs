@@ -9,6 +9,12 @@ use crate::sample::task::{Process, Schedstat, TaskState, Thread};
 use crate::sample::waits::{ACTIVE_NS, WaitClass};
 use crate::units::{PerSecond, Ratio, delta};
 
+/// A thread may seem to run for longer than its process, since it is read later than the clock of that: by at most this share of the
+/// interval, or this time. On a CPU without ticks (nohz_full) its run time is brought up to date once a second.
+const MAX_READ_LATER_SHARE: f64 = 0.1;
+const MAX_READ_LATER_NS: u64 = 50_000_000;
+const MAX_RUN_TIME_AGE_NS: u64 = 1_000_000_000;
+
 impl TaskSpanBuilder<'_> {
     /// The span of a thread of the newer sample; `None` if it slept the whole time. Counts the thread in `counts`. `seconds`: time
     /// between the two readings of its process.
@@ -101,6 +107,17 @@ impl TaskSpanBuilder<'_> {
         }
         let ticks = new.user_ticks.since(old.user_ticks)? as f64 + new.system_ticks.since(old.system_ticks)? as f64;
         Ratio::new(self.host.seconds(ticks), seconds)
+    }
+
+    /// Whether the first thread is another one than in the older sample: a thread that called execve has its tid and start time since,
+    /// the name of the new program, and its own counters. It then seems to have run for longer than its process.
+    pub(super) fn is_replaced([older, newer]: [(&Process, &Thread); 2], seconds: f64) -> bool {
+        let run_ns = |(_, thread): (&Process, &Thread)| thread.schedstat.map(|sched| sched.run_ns);
+        let (ran, process_ran) = (delta(run_ns(newer), run_ns(older)), delta(newer.0.cpu_ns, older.0.cpu_ns));
+        let read_later_ns = ((seconds * MAX_READ_LATER_SHARE * 1e9) as u64).max(MAX_READ_LATER_NS);
+        let tolerance_ns = if older.1.comm == newer.1.comm { read_later_ns + MAX_RUN_TIME_AGE_NS } else { read_later_ns };
+        let is_first = newer.1.tid == newer.0.pid;
+        is_first && ran.zip(process_ran).is_some_and(|(ran, process_ran)| ran > process_ran.saturating_add(tolerance_ns))
     }
 
     /// Whether it had a timeslice within `ACTIVE_NS`; docs/metrics.md, "Tasks".

@@ -112,3 +112,21 @@ fn sub_samples_that_did_not_read_a_sleeping_thread_saw_it_asleep() {
     assert!(close(states(vec![Arc::new(running)]).lock, 1.0), "it was hot from the beginning");
     assert!(close(states(Vec::new()).lock, 1.0), "it was not there, as far as is known");
 }
+
+/// Another thread called execve: the first thread's tid and start time are its own now, and so are the counters.
+#[test]
+fn a_thread_that_ran_for_longer_than_its_process_is_another_one() {
+    let ms = 1_000_000;
+    let with_thread = |seconds, comm: &str, process_ms: u64, thread_ms: u64| {
+        let thread = Thread { comm: comm.into(), ..thread(50, 1, thread_ms * ms) };
+        with_tasks(seconds, vec![synthetic::process(50, "p").started(1).ran(process_ms * ms).threads([thread]).into()])
+    };
+    let older = with_thread(10.0, "p", 30_000, 1_000);
+    let cpu = |newer| between(&older, &newer).tasks.expect("both samples have tasks").threads[0].cpu.map(|cpu| cpu.0);
+    assert_eq!(cpu(with_thread(11.0, "p", 30_100, 25_000)), None);
+    assert_eq!(cpu(with_thread(11.0, "other", 30_100, 1_500)), None);
+    let same = cpu(with_thread(11.0, "p", 30_500, 1_550));
+    assert!(close(same.expect("the same thread"), 0.55), "read a little later than the clock of its process: {same:?}");
+    let without_ticks = cpu(with_thread(11.0, "p", 31_000, 2_900));
+    assert!(close(without_ticks.expect("the same thread"), 1.0), "its run time was old: {without_ticks:?}");
+}
