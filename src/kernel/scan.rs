@@ -4,7 +4,7 @@
 //! - discovery: which processes exist (`discovery`, `discovery/new_pids`), and which threads (`process/threads`)
 //! - change detection: which processes ran, by their CPU clocks (`process_clock`), and which of their threads (`cpu_time_check`)
 //! - reading: the files of a process (`process`, `facts`) and of a thread (`thread`, `thread/wait`)
-//! - scheduling: what is read when, and by which sub-sample (`schedule`)
+//! - scheduling: what is read when, and by which sub-sample (`schedule`, `turns`)
 //! - cache: what is kept between readings (`process::KnownProcess`, `thread::KnownThread`, `interner`)
 
 use crate::units::SmallSort;
@@ -21,6 +21,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 pub mod thread;
+mod turns;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -61,6 +62,7 @@ pub struct TaskScanner {
     /// Sub-samples leave the monitor itself out.
     own_pid: u32,
     new_pids: new_pids::NewPidTracker,
+    turns: turns::Turns,
     /// CLOCK_BOOTTIME
     first_scan_ns: Option<u64>,
     in_pid_namespace: bool,
@@ -77,6 +79,7 @@ impl TaskScanner {
             watched: Vec::new(),
             own_pid: if root.is_host() { std::process::id() } else { 0 },
             new_pids: new_pids::NewPidTracker::new(in_pid_namespace),
+            turns: turns::Turns::default(),
             first_scan_ns: None,
             in_pid_namespace,
             hides_processes: host.privilege.hidepid && !host.privilege.has_cap_sys_ptrace,
@@ -87,6 +90,7 @@ impl TaskScanner {
     pub fn scan(&mut self, now_ns: u64, counters: new_pids::ForkCounters) -> Tasks {
         self.context.begin_scan(now_ns);
         self.update_processes(counters);
+        self.reread_in_turn();
         self.read_facts();
         let Self { processes, context, .. } = self;
         context.network_namespaces.retain(|pid| processes.binary_search_by_key(&pid, |known| known.pid).is_ok());

@@ -1,7 +1,8 @@
 //! A known process: what the scan keeps of it from one reading to the next.
 //!
 //! While the CPU clock of a process (`process_clock`) does not advance, none of its threads ran: no file of it is read again, and
-//! consecutive samples share one `Process`. Exceptions are pending readings, such as threads in D.
+//! consecutive samples share one `Process`. Exceptions are pending readings, such as threads in D, and what changes without it running,
+//! its memory and its freezing, which is read in turns (`turns`). Its cgroup is read when it runs.
 //!
 //! `discover` reads a new process, `rescan` reads it again for a sample (`process/read.rs`), `sub_sample` reads its hot threads
 //! between two samples (`process/sub_sample.rs`). The list of threads is in `process/threads.rs`.
@@ -54,7 +55,7 @@ pub struct KnownProcess {
 #[derive(Debug)]
 enum ProcessState {
     /// It did not run in the last seconds and none of its threads is running or blocked: the last sample has all that is known of
-    /// its threads. Nothing is read until its CPU clock advances.
+    /// its threads. Nothing is read until its CPU clock advances or its turn comes.
     Parked,
     /// It ran recently, or some of its threads is running or blocked.
     Active(Box<ActiveProcess>),

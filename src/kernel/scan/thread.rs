@@ -231,6 +231,7 @@ impl KnownThread {
             (self.schedstat, self.last_timeslice_ns, self.sample_is_stale) = (sched, Some(now_ns), true);
             return ThreadChange::Asleep;
         }
+        let state_before = self.state;
         let figures = match self.read_stat(context, options, after) {
             Ok(figures) => figures,
             Err(why) if is_task_gone(why) => return ThreadChange::Gone,
@@ -248,10 +249,15 @@ impl KnownThread {
         if ran {
             self.last_timeslice_ns = Some(now_ns);
         }
-        if ran || !matches!(self.state, TaskState::Sleeping | TaskState::Blocked) {
+        let has_new_state = self.state != state_before;
+        if ran || has_new_state || !matches!(self.state, TaskState::Sleeping | TaskState::Blocked) {
             self.clear_wait();
         }
         self.read_wait_if_due(context, options, after);
+        // A thawed thread is in the wait in which it was frozen, which may be a lock.
+        if !ran && has_new_state && state_before == TaskState::Blocked && !options.kernel_thread {
+            self.read_parked_wait(context, options);
+        }
         if options.for_sample {
             self.read_affinity_if_due(context, options);
         }

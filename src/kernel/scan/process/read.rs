@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::super::ScanContext;
 use super::super::thread::{KnownThread, ThreadChange};
 use super::{ActiveProcess, FactsState, HiddenThreads, KnownProcess, ProcessChange, ProcessState, Reread};
-use crate::kernel::task;
-use crate::kernel::task::files::{AfterRead, ProcessFile, TaskDescriptors, is_task_gone};
+use crate::kernel::task::files::{AfterRead, ProcessFile, TaskDescriptors, ThreadFile, is_task_gone};
 use crate::kernel::task::wait_channel::WaitChannelFile;
+use crate::kernel::task::{self, Stat};
 use crate::sample::task::{Process, TaskState, Thread};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
@@ -92,6 +92,33 @@ impl KnownProcess {
             hot.retain(|&index| threads.get(index).is_some_and(|thread| thread.is_hot(context.now_ns)));
         }
         ProcessChange::Unchanged
+    }
+
+    /// Reads what changes without it running: its memory and, where the freezer stopped or thawed it, the states of its threads.
+    pub fn reread_without_run(&mut self, context: &mut ScanContext) {
+        let (pid, now_ns) = (self.pid, context.now_ns);
+        if self.sampled.kernel_thread || self.last_ran_ns == Some(now_ns) {
+            return;
+        }
+        // That of the thread: for that of the process the kernel adds up all threads.
+        let kept = &mut TaskDescriptors::default();
+        let text = context.files.read_thread_file(pid, pid, ThreadFile::Stat, kept, AfterRead::Close);
+        let stat = text.ok().and_then(task::parse_stat).filter(|stat| stat.start_ticks == self.sampled.start_ticks);
+        let Some(Stat { state, resident_pages, virtual_bytes, .. }) = stat else { return };
+        context.tasks_read += 1;
+        if (resident_pages, Some(virtual_bytes)) != (self.sampled.resident_pages, self.sampled.virtual_bytes) {
+            let process = Arc::make_mut(&mut self.sampled);
+            (process.resident_pages, process.virtual_bytes) = (resident_pages, Some(virtual_bytes));
+        }
+        // A process that has run since its clock was read is left to the next scan.
+        let has_other_state = self.sampled.thread(pid).is_some_and(|leader| leader.state != state);
+        if has_other_state && context.clocks.cpu_ns(pid) == self.clock_ns {
+            let mut active = self.activate(context);
+            active.threads.iter_mut().for_each(|thread| thread.sample_is_stale = true);
+            self.state = ProcessState::Active(active);
+            self.rescan_threads_that_may_change(context);
+            self.park_if_idle(now_ns);
+        }
     }
 
     /// Reads the wait channels of its parked threads, because a process of its group is stuck: they may wait for a lock of that one.

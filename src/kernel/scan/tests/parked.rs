@@ -1,7 +1,9 @@
 //! Parked processes: only the data of the last sample are kept of them.
 
 use super::machine::{Machine, SECOND, ThreadFiles, one};
+use super::new_pids::ForkCounters;
 use super::reads::ran;
+use crate::sample::task::Tasks;
 use crate::sample::waits::WaitClass;
 use crate::units::Counter;
 
@@ -67,6 +69,45 @@ fn a_blocked_process_is_not_parked() {
     machine.put(40, "frozen", 5, 30_000_000, &[ThreadFiles { state: 'D', wchan: "do_freezer_trap", ..one(40) }]);
     machine.scan();
     assert!(!is_parked(&machine));
+}
+
+#[test]
+fn the_memory_of_a_parked_process_is_read_in_turns() {
+    let mut machine = Machine::new(true);
+    let pids = 40..100;
+    pids.clone().for_each(|pid| machine.put(pid, "idle", 5, 30_000_000, &[one(pid)]));
+    let scan = |machine: &mut Machine| {
+        machine.now_ns += SECOND;
+        machine.scanner.scan(machine.now_ns, ForkCounters { forks: Some(Counter(7)), last_pid: None })
+    };
+    scan(&mut machine);
+    for pid in pids.clone() {
+        let path = format!("{pid}/task/{pid}/stat");
+        let stat = std::fs::read_to_string(machine.path(&path)).unwrap();
+        machine.write(&path, stat.replace(" 2103 ", " 44 "));
+    }
+    let small = |tasks: &Tasks| tasks.processes.iter().filter(|process| process.resident_pages == 44).count();
+    assert_eq!((1..=30).map(|_| small(&scan(&mut machine))).collect::<Vec<_>>(), (1..=30).map(|n| 2 * n).collect::<Vec<_>>());
+    assert!(machine.is_parked(40));
+}
+
+/// The freezer of Linux 6.1 and later changes the state alone.
+#[test]
+fn a_parked_process_that_is_frozen_and_thawed_is_seen_within_thirty_samples() {
+    let mut machine = Machine::new(true);
+    let thread = |tid, state| ThreadFiles { state, wchan: "do_epoll_wait", timeslices: 6, ..one(tid) };
+    machine.put(40, "server", 5, 30_000_000, &[one(40), one(41)]);
+    machine.scan();
+    // They run, so that their waits are read.
+    machine.put(40, "server", 5, 40_000_000, &[thread(40, 'S'), thread(41, 'S')]);
+    for (state, stopped) in [('S', false), ('D', true), ('S', false)] {
+        machine.put(40, "server", 5, 40_000_000, &[thread(40, state), thread(41, state)]);
+        let tasks = (0..30).map(|_| machine.scan()).last().unwrap();
+        assert_eq!(tasks.processes[0].is_stopped(), stopped);
+        assert_eq!(machine.hot(), [0; 0], "neither blocked nor active");
+        assert_eq!(tasks.processes[0].threads[1].wait.wchan, Ok("do_epoll_wait".into()));
+    }
+    assert!(is_parked(&machine));
 }
 
 /// The wait of a mutex of Rust, and of one of glibc with a timeout, is FUTEX_WAIT_BITSET with value 2.
