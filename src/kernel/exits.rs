@@ -121,7 +121,7 @@ fn open_listener(root: &Root) -> Reading<Listener> {
         return Err(Absent::Unsupported);
     }
     let mut listener = Listener::register(&root.read_once("sys/devices/system/cpu/possible")?)?;
-    if listener.receives_own_exits()? { Ok(listener) } else { Err(OTHER_NETWORK_NAMESPACE) }
+    if listener.may_receive_exits()? { Ok(listener) } else { Err(OTHER_NETWORK_NAMESPACE) }
 }
 
 fn exit_cpu_time(account: &TaskStats) -> ExitCpuTime {

@@ -48,7 +48,7 @@ impl TaskstatsClient {
         Ok(TaskstatsClient { socket: GenericNetlinkSocket::open()? })
     }
 
-    /// Statistics of a thread, by its tid in the initial pid namespace. `Vanished` when it has ended.
+    /// Statistics of a thread, by its tid in the pid namespace of this process. `Vanished` when it has ended.
     pub fn query_thread(&mut self, tid: u32) -> Reading<TaskStats> {
         let mut found = None;
         self.socket.request(message::TASKSTATS_CMD_GET, message::TASKSTATS_CMD_ATTR_PID, &tid.to_ne_bytes(), |payload| {
@@ -77,10 +77,10 @@ impl ExitListener {
         Ok(ExitListener { socket: link, overruns: 0 })
     }
 
-    /// Tests with a thread of this process whether exits are received. The kernel accepts a registration from any network
+    /// Tests with a thread of this process whether exits are received; true also where that is not known, since messages were lost. The kernel accepts a registration from any network
     /// namespace but sends exits only in the initial one (send_cpu_listeners, kernel/taskstats.c). It sends the message before
     /// it wakes the thread that joins. Messages received before are discarded.
-    pub fn receives_own_exits(&mut self) -> Reading<bool> {
+    pub fn may_receive_exits(&mut self) -> Reading<bool> {
         let thread = thread::Builder::new().name("end".into()).spawn(gettid).ok();
         let Some(tid) = thread.and_then(|thread| thread.join().ok()).and_then(|tid| u32::try_from(tid.as_raw()).ok()) else {
             return Ok(true);
