@@ -202,9 +202,13 @@ fn holder_wait(
         return None;
     }
     let is_holder = match writes_log {
-        Some(Some(writes_log)) => {
-            server.log_events.add(event, writes_log);
-            writes_log
+        Some(Some(true)) => {
+            server.log_events.add(event);
+            true
+        }
+        Some(Some(false)) => {
+            server.log_events.remove(event);
+            false
         }
         // The file is not known.
         Some(None) => false,
