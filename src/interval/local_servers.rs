@@ -38,10 +38,7 @@ const MAX_SERVERS: usize = 4;
 /// One entry a group, sorted by group; only of groups all of whose examined threads wait for one process.
 pub fn served_groups(host: &Host, newer: &Sample) -> Vec<ServedGroup> {
     let waits = &newer.waits;
-    let is_owner = |task: TaskId| {
-        waits.lock_owners.iter().any(|row| row.owner.task == task)
-            || waits.kernel_lock_owners.iter().any(|row| row.owner.task == task)
-    };
+    let is_owner = |task: TaskId| waits.lock_owner_waits().any(|owner| owner.task == task);
     let is_server = |task: TaskId| waits.owner_peers.iter().any(|row| row.peer == task.pid);
     let rows: Vec<&OwnerPeer> = waits.owner_peers.iter().filter(|row| !is_owner(row.owner) && !is_server(row.owner)).collect();
     if rows.is_empty() {

@@ -83,6 +83,11 @@ impl Waits {
         self.core_dumps.binary_search(&CoreDump { pid }).is_ok()
     }
 
+    /// The last waits of the owners of locks: of those by futex words, then of those inside the kernel.
+    pub fn lock_owner_waits(&self) -> impl Iterator<Item = &BlockedWait> {
+        self.lock_owners.iter().map(|row| &row.owner).chain(self.kernel_lock_owners.iter().map(|row| &row.owner))
+    }
+
     /// The wait with this number.
     pub fn observed_wait(&self, id: u32) -> Option<&ObservedWait> {
         let at = self.observed.binary_search_by_key(&id, |wait| wait.id).ok()?;

@@ -113,7 +113,8 @@ pub(super) fn is_in_full_pipe(thread: &Thread) -> bool {
 }
 
 fn lock_owners_in_full_pipes(waits: &Waits) -> BTreeSet<TaskId> {
-    let owners = waits.lock_owners.iter().map(|row| &row.owner).chain(waits.kernel_lock_owners.iter().map(|row| &row.owner));
-    let in_full_pipe = owners.filter(|owner| owner.wchan.as_ref().is_some_and(|wchan| class::is_full_pipe(wchan.as_bytes())));
+    let in_full_pipe = waits
+        .lock_owner_waits()
+        .filter(|owner| owner.wchan.as_ref().is_some_and(|wchan| class::is_full_pipe(wchan.as_bytes())));
     in_full_pipe.map(|owner| owner.task).collect()
 }
