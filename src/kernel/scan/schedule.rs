@@ -1,5 +1,8 @@
 //! Scheduling: which processes sub-samples read, how often, and how much CPU time a scan spends on facts.
 //!
+//! Of a process with more than 64 threads of which few are hot, sub-samples read these without its CPU clock: a thread that sleeps and
+//! begins to run is found by the next scan.
+//!
 //! These limits decide only what is read next. `interval` and `findings` evaluate what was read.
 
 use super::process::KnownProcess;

@@ -34,6 +34,17 @@ pub(super) enum Endpoint {
     Socket(u32),
 }
 
+impl Endpoint {
+    /// The other end of its pipe; `None` of a socket.
+    pub fn other_pipe_end(self) -> Option<Endpoint> {
+        match self {
+            Endpoint::PipeRead(pipe) => Some(Endpoint::PipeWrite(pipe)),
+            Endpoint::PipeWrite(pipe) => Some(Endpoint::PipeRead(pipe)),
+            Endpoint::Socket(_) => None,
+        }
+    }
+}
+
 /// Adds the threads whose end is known, and the holders of the other ends.
 pub(super) fn trace_ipc_peers(
     waits: &mut Waits,
@@ -98,23 +109,23 @@ pub(super) fn read_endpoint(task: TaskId, files: &mut TaskFiles, machine: &[u8])
 
 /// The end that a system call of a process reads or writes.
 pub(super) fn endpoint_of_call(pid: u32, call: Syscall, files: &TaskFiles) -> Reading<Option<Endpoint>> {
-    let reads = is_receive(call);
-    let writes = matches!(call.name, "write" | "writev" | "sendto" | "sendmsg");
-    if !(reads || writes) {
-        return Ok(None);
+    match call.name {
+        _ if is_receive(call) => read_end_of_descriptor(pid, call.arguments[0], files),
+        "write" | "writev" | "sendto" | "sendmsg" => end_of_descriptor(pid, call.arguments[0], Endpoint::PipeWrite, files),
+        _ => Ok(None),
     }
-    endpoint_of_descriptor(pid, call.arguments[0], reads, files)
 }
 
-/// The end that a descriptor is if it is used so.
-pub(super) fn endpoint_of_descriptor(pid: u32, descriptor: u64, reads: bool, files: &TaskFiles) -> Reading<Option<Endpoint>> {
+/// The end that a descriptor is if it is read.
+pub(super) fn read_end_of_descriptor(pid: u32, descriptor: u64, files: &TaskFiles) -> Reading<Option<Endpoint>> {
+    end_of_descriptor(pid, descriptor, Endpoint::PipeRead, files)
+}
+
+/// The end that a descriptor is, of a pipe `pipe_end`.
+fn end_of_descriptor(pid: u32, descriptor: u64, pipe_end: fn(u32) -> Endpoint, files: &TaskFiles) -> Reading<Option<Endpoint>> {
     let target = files.read_link(format_args!("{pid}/fd/{descriptor}"))?;
-    Ok(match (parse_inode(target.as_bytes(), b"pipe:["), parse_inode(target.as_bytes(), b"socket:[")) {
-        (Some(pipe), _) if reads => Some(Endpoint::PipeRead(pipe)),
-        (Some(pipe), _) => Some(Endpoint::PipeWrite(pipe)),
-        (_, Some(socket)) => Some(Endpoint::Socket(socket)),
-        _ => None,
-    })
+    let socket = || parse_inode(target.as_bytes(), b"socket:[").map(Endpoint::Socket);
+    Ok(parse_inode(target.as_bytes(), b"pipe:[").map(pipe_end).or_else(socket))
 }
 
 /// `pipe:[12345]`
@@ -134,9 +145,8 @@ fn find_holders(
     let ask = root.is_host() && !sockets.is_empty();
     let peers = if ask { dump_unix_peers(&sockets).unwrap_or_default() } else { FxHashMap::default() };
     let other_end = |end: Endpoint| match end {
-        Endpoint::PipeRead(pipe) => Some(Endpoint::PipeWrite(pipe)),
-        Endpoint::PipeWrite(pipe) => Some(Endpoint::PipeRead(pipe)),
         Endpoint::Socket(socket) => peers.get(&socket).map(|&peer| Endpoint::Socket(peer)),
+        pipe_end => pipe_end.other_pipe_end(),
     };
     let wanted: FxHashMap<Endpoint, Endpoint> = waiting.iter().filter_map(|&(_, end)| Some((other_end(end)?, end))).collect();
     let mut holders = FxHashSet::default();

@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::asked_connections::{is_of_lock_owner, read_asked_connections};
 use super::group_waiters::group_waiters;
-use super::ipc_peers::{Endpoint, endpoint_of_call, endpoint_of_descriptor, parse_inode, read_open_endpoints};
+use super::ipc_peers::{Endpoint, endpoint_of_call, parse_inode, read_end_of_descriptor, read_open_endpoints};
 use super::owner_namespaces::OwnerNamespaces;
 use super::peer_waits::peer_waits;
 use super::remote_waits::{has_few_sockets, tcp_sockets_over};
@@ -208,11 +208,10 @@ impl OwnerPeerReader {
         }
         // What is to be found, and whether that may answer; of pipes that is read later.
         let other_end = |end: Endpoint| match end {
-            Endpoint::PipeRead(pipe) => Some((Endpoint::PipeWrite(pipe), None)),
-            Endpoint::PipeWrite(pipe) => Some((Endpoint::PipeRead(pipe), None)),
             Endpoint::Socket(socket) => {
                 peers.get(&socket).map(|&(peer, may_answer)| (Endpoint::Socket(peer), Some(may_answer)))
             }
+            pipe_end => pipe_end.other_pipe_end().map(|other| (other, None)),
         };
         let wanted: FxHashSet<Endpoint> = unknown.iter().filter_map(|(_, end)| Some(other_end(*end)?.0)).collect();
         let holders = find_holders(tasks, &wanted, root, files);
@@ -235,7 +234,6 @@ impl OwnerPeerReader {
 
 /// The last wait of each owner of a lock that sleeps in a pipe, a socket or poll, those seen last first.
 fn waiting_owners(waits: &Waits, machine: &[u8]) -> Vec<BlockedWait> {
-    let rows = waits.lock_owners.iter().map(|row| &row.owner).chain(waits.kernel_lock_owners.iter().map(|row| &row.owner));
     let is_waiting = |wait: &&BlockedWait| {
         let call = wait.syscall.and_then(|call| Syscall::from_number(machine, call));
         let wchan = wait.wchan.as_ref().map(|wchan| wchan.as_bytes());
@@ -245,7 +243,7 @@ fn waiting_owners(waits: &Waits, machine: &[u8]) -> Vec<BlockedWait> {
                 || wchan.is_some_and(class::may_be_socket)
                 || call.is_some_and(|call| call.name == "io_uring_enter"))
     };
-    let mut owners: Vec<BlockedWait> = rows.filter(is_waiting).cloned().collect();
+    let mut owners: Vec<BlockedWait> = waits.lock_owner_waits().filter(is_waiting).cloned().collect();
     owners.small_sort_by_key(|wait| (wait.task, Reverse(wait.last_sub_sample)));
     owners.dedup_by_key(|wait| wait.task);
     owners.small_sort_by_key(|wait| (Reverse(wait.last_sub_sample), wait.task));
@@ -256,15 +254,12 @@ fn waiting_owners(waits: &Waits, machine: &[u8]) -> Vec<BlockedWait> {
 /// Whether a thread owned a lock, and the last sub-sample did not see it so.
 fn has_moved_on(waits: &Waits, task: TaskId) -> bool {
     let last = u16::try_from(waits.sub_samples.len().saturating_sub(1)).unwrap_or(u16::MAX);
-    let of_futexes = waits.lock_owners.iter().map(|row| &row.owner);
-    let of_kernel_locks = waits.kernel_lock_owners.iter().map(|row| &row.owner);
-    let mut rows = of_futexes.chain(of_kernel_locks).filter(|owner| owner.task == task).peekable();
+    let mut rows = waits.lock_owner_waits().filter(|owner| owner.task == task).peekable();
     rows.peek().is_some() && rows.all(|owner| owner.last_sub_sample != last)
 }
 
 fn is_lock_owner(waits: &Waits, task: TaskId) -> bool {
-    waits.lock_owners.iter().any(|row| row.owner.task == task)
-        || waits.kernel_lock_owners.iter().any(|row| row.owner.task == task)
+    waits.lock_owner_waits().any(|owner| owner.task == task)
 }
 
 /// Whether an owner is in a call that may wait for many connections.
@@ -285,7 +280,7 @@ fn awaited_ends(owner: &BlockedWait, is_there: bool, files: &mut TaskFiles, mach
     match call.name {
         "poll" | "ppoll" if is_there => {
             let descriptors = descriptors_to_read(owner.task, files, machine);
-            descriptors.into_iter().filter_map(|at| endpoint_of_descriptor(pid, at, true, files).ok()?).collect()
+            descriptors.into_iter().filter_map(|at| read_end_of_descriptor(pid, at, files).ok()?).collect()
         }
         _ => endpoint_of_call(pid, call, files).ok().flatten().into_iter().collect(),
     }

@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::holder_wait::read_holder_wait;
-use super::ipc_peers::{Endpoint, endpoint_of_call, endpoint_of_descriptor, is_receive};
+use super::ipc_peers::{Endpoint, endpoint_of_call, is_receive, read_end_of_descriptor};
 use crate::ids::TaskId;
 use crate::kernel::network::sleeping_threads::{descriptors_to_read, readable_watches};
 use crate::kernel::root::Root;
@@ -78,7 +78,7 @@ fn waits_for_others(
         "accept" | "accept4" => true,
         "poll" | "ppoll" => {
             let descriptors = descriptors_to_read(wait.task, files, machine);
-            let mut read = descriptors.iter().map(|&at| endpoint_of_descriptor(pid, at, true, files));
+            let mut read = descriptors.iter().map(|&at| read_end_of_descriptor(pid, at, files));
             // Without any it polls too many.
             !descriptors.is_empty() && read.all(|end| end.is_ok_and(|end| !end.is_some_and(is_there)))
         }

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::remote_waits::has_few_sockets;
-use crate::kernel::fields::{lines, parse_u32, words};
+use crate::kernel::fields::{lines, parse_hexadecimal, parse_u32, words};
 use crate::kernel::root::Root;
 use crate::sample::waits::ServerSocket;
 use crate::sample::{Absent, Reading};
@@ -56,18 +56,18 @@ pub fn parse_tcp_file(text: &[u8], listening: &mut FxHashSet<u16>) -> Vec<(u32, 
 fn parse_socket(line: &[u8]) -> Option<(u16, u32, u32, u32)> {
     let mut words = words(line);
     let port = u16::try_from(after_colon(words.nth(1)?)?).ok()?;
-    let state = hexadecimal(words.nth(1)?)?;
+    let state = parse_u32_hexadecimal(words.nth(1)?)?;
     let queue = after_colon(words.next()?)?;
     Some((port, state, queue, parse_u32(words.nth(4)?)?))
 }
 
 /// The second number of `0100007F:1B59`.
 fn after_colon(word: &[u8]) -> Option<u32> {
-    hexadecimal(word.rsplit(|&byte| byte == b':').next()?)
+    parse_u32_hexadecimal(word.rsplit(|&byte| byte == b':').next()?)
 }
 
-fn hexadecimal(word: &[u8]) -> Option<u32> {
-    u32::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok()
+fn parse_u32_hexadecimal(word: &[u8]) -> Option<u32> {
+    u32::try_from(parse_hexadecimal(word)?).ok()
 }
 
 #[cfg(test)]

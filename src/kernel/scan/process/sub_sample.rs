@@ -1,4 +1,5 @@
-//! Reads a process in a sub-sample: its hot threads, and the others if its CPU clock shows that one of them ran.
+//! Reads a process in a sub-sample: its hot threads, and the others if its CPU clock shows that one of them ran. Of many threads of which
+//! few are hot the clock is not read, and none of the others.
 
 use super::super::ScanContext;
 use super::super::schedule::{self, next_due_sub_sample};
