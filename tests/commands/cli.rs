@@ -331,13 +331,49 @@ fn signals_close_a_recording() {
             assert!(begun.elapsed().as_secs() < 20, "nothing is recorded");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        kill(nix::unistd::Pid::from_raw(child.id() as i32), signal).unwrap();
+        // Twice, as timeout(1) does.
+        for _ in 0..2 {
+            kill(nix::unistd::Pid::from_raw(child.id() as i32), signal).unwrap();
+        }
         let (code, _, stderr) = texts_of(&child.wait_with_output().unwrap());
         assert_eq!(code, 0, "{signal}: {stderr}");
         assert!(is_one_line(&stderr) && stderr.contains("recorded"), "{stderr}");
         let (code, stdout, _) = run(&["info", "--verify", file.to_str().unwrap()]);
         assert!(code == 0 && stdout.contains("end       closed\n"), "{stdout}");
     }
+}
+
+#[test]
+fn a_second_signal_ends_a_recording_that_cannot_be_closed() {
+    use nix::sys::signal::{SigHandler, Signal, kill};
+    use std::os::unix::process::ExitStatusExt;
+    let (reader, writer) = nix::unistd::pipe().unwrap();
+    nix::fcntl::fcntl(&writer, nix::fcntl::FcntlArg::F_SETPIPE_SZ(4096)).unwrap();
+    let mut command = stalltop(&["record", "-", "-i", "100ms"]);
+    // SAFETY: sigaction is async-signal-safe.
+    unsafe { command.pre_exec(|| Ok(nix::sys::signal::signal(Signal::SIGTERM, SigHandler::SigDfl).map(drop)?)) };
+    let mut child = command.stdout(writer.try_clone().unwrap()).stderr(Stdio::null()).spawn().unwrap();
+    let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
+    let begun = std::time::Instant::now();
+    let until = |what: &str, condition: &mut dyn FnMut() -> bool| {
+        while !condition() {
+            assert!(begun.elapsed().as_secs() < 60, "{what}");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    };
+    let mut is_full = || {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        use std::os::fd::AsFd;
+        let mut pipe = [PollFd::new(writer.as_fd(), PollFlags::POLLOUT)];
+        poll(&mut pipe, PollTimeout::ZERO).unwrap() == 0
+    };
+    until("the pipe is not filled", &mut is_full);
+    until("a second signal has no effect", &mut || {
+        kill(pid, Signal::SIGTERM).unwrap();
+        child.try_wait().unwrap().is_some()
+    });
+    assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGTERM as i32));
+    drop(reader);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal as stream};
@@ -29,6 +30,9 @@ const CAPTURE: Signal = Signal::SIGUSR1;
 
 /// The signals that end a command without a screen.
 const TERMINATING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+
+/// Signals within this time are one request.
+const SECOND_SIGNAL_AFTER: Duration = Duration::from_millis(500);
 
 /// What a signal means to the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,12 +102,19 @@ impl TerminationSignals {
         Ok(TerminationSignals(set))
     }
 
-    /// Calls `body` after the first of these signals. A second one ends the program at once.
+    /// Calls `body` after the first of these signals. A second one ends the program at once, unless it is the same request:
+    /// `timeout`, terminals and shells send theirs twice. `body` must not block.
     pub fn on_signal(self, body: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
         let wait = move || {
             let _ = self.0.wait();
-            let _ = self.0.thread_unblock();
+            let first = Instant::now();
             body();
+            while let Ok(signal) = self.0.wait() {
+                if first.elapsed() >= SECOND_SIGNAL_AFTER {
+                    let _ = self.0.thread_unblock();
+                    let _ = sys::raise_with_default_action(signal);
+                }
+            }
         };
         threads::spawn("signals", wait).map(drop)
     }
