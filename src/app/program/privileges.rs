@@ -66,15 +66,7 @@ pub fn refuse_setuid() -> Result<(), Failure> {
 
 /// Drops what the command does not need. Applies to the calling thread, so that it must be the only one.
 pub fn drop_privileges_for(command: &Command) {
-    let runs_command = match command {
-        Command::Table(table) => !table.command.is_empty(),
-        Command::Record(record) => record.ops.is_some() || record.on_finding.on_finding.is_some(),
-        Command::Check(check) => check.on_finding.on_finding.is_some(),
-        // ssh, and what its configuration names.
-        Command::Fleet(_) => true,
-        _ => false,
-    };
-    if runs_command {
+    if runs_command(command) {
         return;
     }
     let samples_machine = match command {
@@ -102,6 +94,20 @@ pub fn drop_privileges_for(command: &Command) {
         raise_limit_of_locked_memory();
     }
     drop_all_except(effective, effective | only_permitted);
+}
+
+/// Whether it runs a command that needs the user's privileges.
+fn runs_command(command: &Command) -> bool {
+    match command {
+        Command::Table(table) => !table.command.is_empty(),
+        Command::Record(record) => record.ops.is_some() || record.on_finding.on_finding.is_some(),
+        Command::Check(check) => check.on_finding.on_finding.is_some(),
+        // ssh, and what its configuration names.
+        Command::Fleet(_) => true,
+        // This program: its `check` and `table` drop what they do not need.
+        Command::Mcp(_) => true,
+        _ => false,
+    }
 }
 
 /// Drops CAP_SYS_RESOURCE, after the pressure triggers are registered. Applies to the calling thread, so that it must be the only
@@ -187,4 +193,22 @@ fn restrict_sets(effective: u64, permitted: u64) {
             inheritable: held.inheritable & effective,
         })
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli;
+
+    #[test]
+    fn commands_that_sample_by_another_process_keep_their_privileges() {
+        let keeps = |words: &str| {
+            let words = ["stalltop"].into_iter().chain(words.split(' '));
+            runs_command(&cli::parse(words.map(Into::into).collect::<Vec<_>>()).unwrap().command)
+        };
+        assert_eq!(
+            ["mcp", "fleet web1", "table cpu -- make", "table cpu", "record a"].map(keeps),
+            [true, true, true, false, false]
+        );
+    }
 }
