@@ -12,7 +12,7 @@ use crate::state::{ClickTarget, Item, State};
 pub fn copied_text(state: &State) -> Option<String> {
     let item = state.open_or_selected_item();
     if let Some(finding) = item.as_ref().and_then(|item| finding(state, item)) {
-        return Some(finding.sentence.clone());
+        return Some(SafeText::sanitize(finding.sentence.clone()).as_str().to_owned());
     }
     let (buffer, hit_areas) = drawn_frame(state);
     let layout = ScreenLayout::new(state);
@@ -39,7 +39,9 @@ pub fn copied_text(state: &State) -> Option<String> {
 pub fn command_text(state: &State) -> Option<String> {
     let item = state.open_or_selected_item()?;
     if let Some(finding) = finding(state, &item) {
-        return Some(finding.next.join("\n")).filter(|text| !text.is_empty());
+        let steps: Vec<SafeText> = finding.next.iter().map(|step| SafeText::sanitize(step.clone())).collect();
+        let lines: Vec<&str> = steps.iter().map(SafeText::as_str).collect();
+        return Some(lines.join("\n")).filter(|text| !text.is_empty());
     }
     let pid = match item {
         Item::Process(id) => id.pid,

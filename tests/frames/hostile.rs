@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use stalltop::sample::task::TaskState;
+use stalltop::view::{command_text, copied_text};
 
 use crate::machine::{Machine, Thread};
 use crate::scenes;
@@ -80,6 +81,15 @@ fn known_attacks() {
     check(b"\xff\xfe\x80\xc0\xaf\r\nnew line\ttab\x00\x7f".to_vec());
     check("日本語のプロセス e\u{301}\u{301}\u{301}\u{301} 👩‍👩‍👧".as_bytes().to_vec());
     check(Vec::new());
+}
+
+#[test]
+fn what_is_copied_of_a_finding_has_no_control_characters() {
+    let mut state = live(&named(b"a\r\nb\x1b]0;owned\x07\xe2\x80\xae"), (100, 30));
+    press(&mut state, "6");
+    for copied in [copied_text(&state), command_text(&state)].map(Option::unwrap) {
+        assert!(copied.starts_with("a\\r\\nb") && is_harmless(&copied), "{copied:?}");
+    }
 }
 
 proptest! {
