@@ -7,6 +7,7 @@ pub mod command;
 pub mod config;
 pub mod console;
 pub mod demo_playlist;
+pub mod disk_jobs;
 pub mod evaluated_recording;
 pub mod evaluation;
 pub mod event_loop;

@@ -6,6 +6,7 @@ use std::io;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
+use crate::app::disk_jobs::ClosingReport;
 use crate::app::event_loop::EventLoop;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::SignalEvents;
@@ -38,17 +39,24 @@ impl Console {
         Ok(Console { terminal, signals, keys })
     }
 
-    /// Shows a timeline until the user leaves it. Saves and closes what was begun there. Returns theme and characters as they were chosen
-    /// meanwhile.
-    pub async fn show(self, state: State, timeline: Timeline) -> (Console, TerminalCapabilities, Result<Left, Failure>) {
+    /// Shows a timeline until the user leaves it. Saves and closes what was begun there.
+    pub async fn show(self, state: State, timeline: Timeline) -> Shown {
         let mut event_loop = EventLoop::new(self, state, timeline, None);
         let left = event_loop.run().await;
         let terminal = event_loop.terminal_capabilities();
         let (console, closing) = event_loop.into_parts();
-        // What could not be written is said on the screen that follows.
-        let failure = closing.close();
-        (console, terminal, left.and_then(|left| failure.map_or(Ok(left), Err)))
+        Shown { console, terminal, left, report: closing.close() }
     }
+}
+
+/// What remains of a timeline that was shown.
+pub struct Shown {
+    pub console: Console,
+    /// Theme and characters as they were chosen meanwhile
+    pub terminal: TerminalCapabilities,
+    pub left: Result<Left, Failure>,
+    /// What was saved there, and what could not be written
+    pub report: ClosingReport,
 }
 
 /// The runtime of the screens: one thread.

@@ -11,12 +11,13 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::app::console::{self, Console, Left};
 use crate::app::demo_playlist::Playlist;
+use crate::app::disk_jobs::{ClosingReport, DiskJobs};
 use crate::app::frame_schedule::FrameSchedule;
 use crate::app::process_signal;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, SignalEvent};
 use crate::app::saved_choices::ChoicesWriter;
-use crate::app::saved_screen::SavedScreens;
+use crate::app::saved_screen;
 use crate::app::terminal;
 use crate::app::terminal::keyboard::Input;
 use crate::app::terminal::line_speed::LineSpeed;
@@ -36,22 +37,25 @@ pub fn run_screens(state: State, timeline: Timeline, playlist: Option<Playlist>)
         let left = event_loop.run().await;
         let (console, closing) = event_loop.into_parts();
         drop(console.terminal);
-        let failure = closing.close();
+        let failure = closing.close().print();
         left.and_then(|_| failure.map_or(Ok(Exit::Success), Err))
     })
 }
 
 /// What must be completed at the loop's end: screens that are being saved, recordings.
 pub struct Closing {
-    saved_screens: SavedScreens,
+    saved_screens: DiskJobs<Notice>,
     timeline: Timeline,
+    report: ClosingReport,
 }
 
 impl Closing {
-    /// Waits for the files; returns what failed, or that the recording is damaged.
-    pub fn close(self) -> Option<Failure> {
-        self.saved_screens.close();
-        self.timeline.close()
+    /// Waits for the files.
+    pub fn close(self) -> ClosingReport {
+        let mut report = self.report;
+        self.saved_screens.close(&mut report);
+        self.timeline.close(&mut report);
+        report
     }
 }
 
@@ -70,8 +74,10 @@ pub struct EventLoop {
     dragged: Option<HitArea>,
     /// An input that was read ahead
     next_input: Option<Input>,
-    saved_screens: SavedScreens,
+    saved_screens: DiskJobs<Notice>,
     choices_writer: ChoicesWriter,
+    /// Of the recordings before, in the demo
+    report: ClosingReport,
 }
 
 /// What the loop waits for.
@@ -108,13 +114,14 @@ impl EventLoop {
             hit_areas: Vec::new(),
             dragged: None,
             next_input: None,
-            saved_screens: SavedScreens::default(),
+            saved_screens: DiskJobs::default(),
+            report: ClosingReport::default(),
         }
     }
 
     pub fn into_parts(self) -> (Console, Closing) {
-        let EventLoop { console, saved_screens, timeline, .. } = self;
-        (console, Closing { saved_screens, timeline })
+        let EventLoop { console, saved_screens, timeline, report, .. } = self;
+        (console, Closing { saved_screens, timeline, report })
     }
 
     /// Runs until the user quits, goes back to the fleet, or a signal arrives.
@@ -172,7 +179,8 @@ impl EventLoop {
         self.state.keep_appearance_of(&shown);
         let ended = std::mem::replace(&mut self.timeline, timeline);
         self.schedule.request_frame();
-        ended.close().map_or(Ok(true), Err)
+        ended.close(&mut self.report);
+        Ok(true)
     }
 
     fn dispatch(&mut self, event: LoopEvent) -> io::Result<LoopControl> {
@@ -261,7 +269,7 @@ impl EventLoop {
             }
             Effect::SaveScreen => {
                 let host = self.state.current().map(|evaluation| Arc::clone(&evaluation.interval.host));
-                self.saved_screens.save(host.as_deref(), view::drawn_frame(&self.state).0);
+                saved_screen::save(&mut self.saved_screens, host.as_deref(), view::drawn_frame(&self.state).0);
             }
             Effect::ChooseColumns => {
                 let columns = self.hit_areas.iter().find(|hit| matches!(hit.target, ClickTarget::Columns(_)));

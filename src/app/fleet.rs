@@ -150,10 +150,10 @@ fn screen(
         let mut fleet_loop = FleetLoop::new(state, links, notify, source, host_screens);
         let (console, ended) = fleet_loop.run(Console::open()?).await;
         drop(console.terminal);
-        if let Some(line) = fleet_loop.saved.close() {
-            return Err(Failure::new(Exit::CannotWrite, line, "", ""));
-        }
-        ended
+        let FleetLoop { saved, mut report, .. } = fleet_loop;
+        saved.close(&mut report);
+        let failure = report.print();
+        ended.and_then(|exit| failure.map_or(Ok(exit), Err))
     })
 }
 

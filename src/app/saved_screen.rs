@@ -1,16 +1,13 @@
-//! `P`: the screen as text, with ANSI sequences and as SVG, in files of the current directory. They are written on a thread of
-//! their own: a disk that does not answer must not stop the screen.
+//! `P`: the screen as text, with ANSI sequences and as SVG, in files of the current directory.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use ratatui::buffer::Buffer;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::program::threads;
+use super::disk_jobs::DiskJobs;
 use super::recorder;
 use super::terminal::ansi_text;
 use crate::sample::Host;
@@ -18,66 +15,19 @@ use crate::state::Notice;
 use crate::view::screen_text::screen_text;
 use crate::view::svg::svg;
 
-/// How long the end of the program waits for files that are being written.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// Names of one second that are tried.
 const MAX_NAMES: u32 = 100;
 
-/// The screens that are being saved, and their results.
-pub struct SavedScreens {
-    sender: UnboundedSender<Notice>,
-    results: UnboundedReceiver<Notice>,
-    running: usize,
-}
-
-impl Default for SavedScreens {
-    fn default() -> SavedScreens {
-        let (sender, results) = unbounded_channel();
-        SavedScreens { sender, results, running: 0 }
-    }
-}
-
-impl SavedScreens {
-    /// Waits for the next result; forever where nothing is being saved. Cancel-safe.
-    pub async fn next(&mut self) -> Notice {
-        match self.results.recv().await {
-            Some(result) => {
-                self.running = self.running.saturating_sub(1);
-                result
-            }
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Begins to write a drawn screen. `host`: whose screen it is, once that is known.
-    pub fn save(&mut self, host: Option<&Host>, screen: Buffer) {
-        let stem = recorder::screen_name(host);
-        let sender = self.sender.clone();
-        self.running += 1;
-        let job = move || {
-            let notice = match save_files(Path::new(""), &stem, &screen) {
-                Ok(stem) => Notice::new(format!("screen saved: {stem}.txt, .ansi, .svg")),
-                Err((path, error)) => Notice::failure(format!("cannot save the screen: {}: {error}", path.display())),
-            };
-            // The receiver is gone only when the program ends.
-            let _ = sender.send(notice);
-        };
-        if let Err(failure) = threads::spawn("save screen", job) {
-            let _ = self.sender.send(Notice::failure(failure.to_string()));
-        }
-    }
-
-    /// At the end of the program: waits for the files that are being written.
-    pub fn close(mut self) {
-        let end = Instant::now() + SHUTDOWN_TIMEOUT;
-        while self.running > 0 && Instant::now() < end {
-            match self.results.try_recv() {
-                Ok(_) => self.running -= 1,
-                Err(_) => std::thread::sleep(Duration::from_millis(2)),
-            }
-        }
-    }
+/// Begins to write a drawn screen. `host`: whose screen it is, once that is known.
+pub fn save(jobs: &mut DiskJobs<Notice>, host: Option<&Host>, screen: Buffer) {
+    let stem = recorder::screen_name(host);
+    jobs.spawn(
+        |notice| notice,
+        move || match save_files(Path::new(""), &stem, &screen) {
+            Ok(stem) => Notice::new(format!("screen saved: {stem}.txt, .ansi, .svg")),
+            Err((path, error)) => Notice::failure(format!("cannot save the screen: {}: {error}", path.display())),
+        },
+    );
 }
 
 /// Writes the three files; returns their name without extension, which has a number where that name existed. If one cannot be

@@ -33,6 +33,7 @@ use jiff::tz::TimeZone;
 use tokio::time::{Instant, sleep_until};
 
 use crate::app::config::Settings;
+use crate::app::disk_jobs::{ClosingReport, DiskJobs};
 use crate::app::live_pipeline::LivePipeline;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::recorder;
@@ -45,7 +46,7 @@ use crate::report::formatting::pluralize;
 use crate::state::history::MAX_INTERVALS;
 use crate::state::{Effect, Event, Notice};
 use background_analysis::{BackgroundAnalysis, Batch};
-use background_jobs::{BackgroundJobs, JobResult};
+use background_jobs::JobResult;
 use checkpoints::{CheckpointedEvaluation, IndexedSamples};
 use file_input::FileInput;
 use finding_starts::FindingStarts;
@@ -77,7 +78,7 @@ pub struct Timeline {
     span_anchor: Option<u64>,
     span_totals: Option<SpanTotals>,
     /// Saving spans
-    jobs: BackgroundJobs,
+    jobs: DiskJobs<Notice>,
     /// Events that the screen has not been given yet
     queued_events: Vec<Event>,
 }
@@ -98,7 +99,7 @@ type SlicedWork = fn(&mut Timeline, std::time::Instant) -> Vec<Event>;
 enum Input {
     Source(SourceEvent),
     Job(JobResult),
-    SavedSpan(JobResult),
+    SavedSpan(Notice),
     Analysis(Batch),
     /// The next interval of the recording is due
     Playback,
@@ -120,7 +121,7 @@ impl Timeline {
             task_past: TaskPast::default(),
             span_anchor: None,
             span_totals: None,
-            jobs: BackgroundJobs::default(),
+            jobs: DiskJobs::default(),
             queued_events: Vec::new(),
         }
     }
@@ -194,7 +195,7 @@ impl Timeline {
             let has_pending_work = self.pending_work().is_some();
             let Timeline { source, store, jobs, .. } = self;
             let input = tokio::select! {
-                result = jobs.next() => Input::SavedSpan(result),
+                notice = jobs.next() => Input::SavedSpan(notice),
                 input = next_input(source, store) => input,
                 () = sleep_until_some(due) => Input::Playback,
                 // Keys come first, and what has arrived.
@@ -215,8 +216,7 @@ impl Timeline {
                 Store::Live(live) => live.recorder.job_done(result),
                 Store::File(_) => Vec::new(),
             },
-            Input::SavedSpan(JobResult::Notice(notice) | JobResult::RecordingFailed(notice)) => vec![Event::Notice(notice)],
-            Input::SavedSpan(JobResult::RecordingStarted(_)) => Vec::new(),
+            Input::SavedSpan(notice) => vec![Event::Notice(notice)],
             Input::Analysis(batch) => self.add_analysis(batch),
             Input::Playback => {
                 let mut events = self.play();
@@ -287,16 +287,12 @@ impl Timeline {
         Vec::new()
     }
 
-    /// Called at the end of the program, after the terminal has been restored: ends a recording and writes baselines. Returns what
-    /// failed, or that the recording is damaged.
-    pub fn close(mut self) -> Option<Failure> {
-        let unsaved = self.jobs.finish();
-        if let Some(line) = unsaved {
-            return Some(Failure::new(Exit::CannotWrite, line, "", ""));
-        }
+    /// Ends a recording and writes baselines. A damaged recording is a failure.
+    pub fn close(self, report: &mut ClosingReport) {
+        self.jobs.close(report);
         match self.store {
-            Store::File(file) => file.samples.damage_failure(),
-            Store::Live(live) => live.close().map(|line| Failure::new(Exit::CannotWrite, line, "", "")),
+            Store::File(file) => file.samples.damage_failure().into_iter().for_each(|failure| report.fail(failure)),
+            Store::Live(live) => live.close(report),
         }
     }
 

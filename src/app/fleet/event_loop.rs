@@ -9,9 +9,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::host_link::{self, HostLink};
 use super::host_screens::HostScreens;
-use super::saving::SavedFleets;
+use super::saving;
 use super::source::FleetSource;
-use crate::app::console::{Console, Left};
+use crate::app::console::{Console, Left, Shown};
+use crate::app::disk_jobs::{ClosingReport, DiskJobs};
 use crate::app::frame_schedule::FrameSchedule;
 use crate::app::program::allocator;
 use crate::app::program::exit::{Exit, Failure};
@@ -39,7 +40,9 @@ pub struct FleetLoop<'a> {
     pub notify: Arc<Notify>,
     pub source: FleetSource,
     pub host_screens: HostScreens<'a>,
-    pub saved: SavedFleets,
+    pub saved: DiskJobs<Notice>,
+    /// Of the host whose screens the user has quit
+    pub report: ClosingReport,
     hit_areas: Vec<HitArea>,
     schedule: FrameSchedule,
     /// When free memory was returned last
@@ -77,7 +80,8 @@ impl<'a> FleetLoop<'a> {
             notify,
             source,
             host_screens,
-            saved: SavedFleets::default(),
+            saved: DiskJobs::default(),
+            report: ClosingReport::default(),
             hit_areas: Vec::new(),
             schedule: FrameSchedule::new(),
             trimmed: Instant::now(),
@@ -140,8 +144,14 @@ impl<'a> FleetLoop<'a> {
         let (mut console, left) = match opened {
             Ok((mut state, timeline)) => {
                 state.setup.terminal = self.state.terminal;
-                let (console, terminal, left) = console.show(state, timeline).await;
+                let Shown { console, terminal, left, report } = console.show(state, timeline).await;
                 self.state.terminal = terminal;
+                match left {
+                    Ok(Left::Back) => report.into_notice().into_iter().for_each(|notice| {
+                        self.apply(FleetEvent::Notice(notice));
+                    }),
+                    Ok(Left::Quit) | Err(_) => self.report.append(report),
+                }
                 (console, left)
             }
             Err(why) => {
@@ -195,7 +205,7 @@ impl<'a> FleetLoop<'a> {
             FleetEffect::Suspend => return self.suspend(console),
             FleetEffect::Repaint => console.terminal.resize()?,
             FleetEffect::Save => {
-                let notice = self.saved.save(self.links);
+                let notice = saving::save(&mut self.saved, self.links);
                 self.apply(FleetEvent::Notice(notice));
             }
             FleetEffect::Pause(_) | FleetEffect::Speed(_) | FleetEffect::Step(_) => self.source.control(effect),

@@ -8,9 +8,10 @@ use super::checkpoints::CheckpointedEvaluation;
 use super::finding_starts::FindingStarts;
 use super::recorder_control::RecorderControl;
 use super::store::RingSamples;
+use crate::app::disk_jobs::ClosingReport;
 use crate::app::live_pipeline::LivePipeline;
 use crate::app::mark_socket::MarkSocket;
-use crate::app::program::{allocator, stdio};
+use crate::app::program::allocator;
 use crate::app::recorder;
 use crate::app::sampling::TimedSample;
 use crate::recording::{Gap, Meta, Timestamp};
@@ -109,12 +110,10 @@ impl LiveInput {
         }
     }
 
-    /// Writes what was learned, ends the recording; the result says what failed.
-    pub fn close(self) -> Option<String> {
-        if let Some(line) = self.pipeline.finish() {
-            stdio::print_stderr(&line);
-        }
-        self.recorder.close()
+    /// Writes what was learned, ends the recording.
+    pub fn close(self, report: &mut ClosingReport) {
+        self.pipeline.finish().into_iter().for_each(|line| report.add_line(line));
+        self.recorder.close(report);
     }
 
     fn missed_notice(&mut self, missed: u64, at: Instant) -> Option<Notice> {

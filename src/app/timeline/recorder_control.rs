@@ -1,7 +1,7 @@
 //! The recording that is made beside the live screen: `R` starts and stops it, `w` saves the samples in memory, `m` marks.
 
-use super::background_jobs::{BackgroundJobs, JobResult, SHUTDOWN_TIMEOUT, ShutdownStep};
-use crate::app::program::stdio;
+use super::background_jobs::JobResult;
+use crate::app::disk_jobs::{ClosingReport, DiskJobs, SHUTDOWN_TIMEOUT, ShutdownStep, UNSAVED};
 use crate::app::recorder::{self, PendingRecords, Session};
 use crate::app::sampling::TimedSample;
 use crate::baseline::Baselines;
@@ -14,14 +14,14 @@ pub struct RecorderControl {
     session: Option<Session>,
     /// While a recording is being created: what it is to contain beside the samples in memory then
     pending_records: Option<PendingRecords>,
-    jobs: BackgroundJobs,
+    jobs: DiskJobs<JobResult>,
     /// The last status that was sent to the screen
     reported: RecorderState,
 }
 
 impl RecorderControl {
     pub fn new(meta: Meta) -> RecorderControl {
-        let (session, pending_records, jobs) = (None, None, BackgroundJobs::default());
+        let (session, pending_records, jobs) = (None, None, DiskJobs::default());
         RecorderControl { meta, session, pending_records, jobs, reported: RecorderState::Off }
     }
 
@@ -131,24 +131,18 @@ impl RecorderControl {
         events
     }
 
-    /// Ends the recording and waits for the jobs; the result says what could not be written.
-    pub fn close(mut self) -> Option<String> {
-        let mut failure = self.session.take().and_then(finish_session);
+    /// Ends the recording and waits for the jobs.
+    pub fn close(mut self, report: &mut ClosingReport) {
+        self.session.take().into_iter().for_each(|session| report.add(finish_session(session)));
         loop {
-            let notice = match self.jobs.next_within(SHUTDOWN_TIMEOUT) {
-                ShutdownStep::JobDone(JobResult::Notice(notice) | JobResult::RecordingFailed(notice)) => notice,
+            match self.jobs.next_within(SHUTDOWN_TIMEOUT) {
+                ShutdownStep::JobDone(JobResult::Notice(notice) | JobResult::RecordingFailed(notice)) => report.add(notice),
                 ShutdownStep::JobDone(JobResult::RecordingStarted(session)) => {
                     let session = self.write_pending(*session);
-                    failure = finish_session(session).or(failure);
-                    continue;
+                    report.add(finish_session(session));
                 }
-                ShutdownStep::AllDone => return failure,
-                ShutdownStep::TimedOut => return Some("a file is not saved: its disk does not answer".to_owned()),
-            };
-            if notice.failure {
-                failure = Some(notice.text);
-            } else {
-                stdio::print_stderr(&notice.text);
+                ShutdownStep::AllDone => return,
+                ShutdownStep::TimedOut => return report.add(Notice::failure(UNSAVED)),
             }
         }
     }
@@ -160,12 +154,8 @@ impl RecorderControl {
     }
 }
 
-/// Ends a recording with the program; the result says why it is incomplete.
-fn finish_session(session: Session) -> Option<String> {
+/// Ends a recording; says what was recorded, or why it is incomplete.
+pub fn finish_session(session: Session) -> Notice {
     let result = session.finish_patiently();
-    let failure = result.failure();
-    if failure.is_none() {
-        stdio::print_stderr(&result.summary());
-    }
-    failure
+    result.failure().map_or_else(|| Notice::new(result.summary()), Notice::failure)
 }

@@ -98,3 +98,28 @@ fn a_small_terminal_and_a_signal_are_survived() {
     assert_eq!(session.ended().exit_code(), 0);
     session.terminal_is_restored();
 }
+
+#[test]
+fn a_damaged_recording_does_not_end_the_fleet() {
+    let directory = tempfile::tempdir().unwrap();
+    let lab = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/lab");
+    let mut bytes = std::fs::read(lab.join("15-lock-convoy.stalltop")).unwrap();
+    std::fs::write(directory.path().join("intact.stalltop"), &bytes).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 64].fill(0);
+    std::fs::write(directory.path().join("damaged.stalltop"), &bytes).unwrap();
+    let mut command = CommandBuilder::new(program());
+    command.args(["fleet", "--replay", directory.path().to_str().unwrap()]);
+    let mut session = Session::start(prepared(command), 160, 30);
+    session.until_text("REPLAY");
+    session.type_keys("/damaged\r");
+    session.until("the filter", |screen| !screen.contents().contains("intact"));
+    session.type_keys("\r");
+    session.until_text("damaged in ");
+    session.type_keys("\x1b");
+    session.until_text("the recording is damaged at byte");
+    session.until_text("stalltop fleet  2 hosts");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.terminal_is_restored();
+}
