@@ -1,5 +1,7 @@
 //! Times and durations as text, for every layer.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -25,6 +27,17 @@ pub fn in_zone(realtime_ns: i64, zone: &TimeZone, format: &str) -> Option<String
 
 fn timestamp(realtime_ns: i64) -> Option<Timestamp> {
     Timestamp::from_nanosecond(i128::from(realtime_ns)).ok()
+}
+
+/// Whole nanoseconds; the largest number for longer than 584 years.
+pub fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The first time after `now` at which an interval ends, both since the begin of the first one: one that is missed makes no later one late.
+pub fn next_end(now: Duration, interval: Duration) -> Duration {
+    let ended = now.as_nanos().checked_div(interval.as_nanos()).unwrap_or(0);
+    interval.saturating_mul(u32::try_from(ended).unwrap_or(u32::MAX).saturating_add(1))
 }
 
 /// A duration in its two largest units: `250 ms`, `1.5 s`, `31 s`, `1m31s`, `2h01m`, `12d04h`.
@@ -53,6 +66,13 @@ pub fn compact_duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn intervals_that_are_missed_are_left_out() {
+        let next = |now: u64| next_end(Duration::from_millis(now), Duration::from_millis(200)).as_millis();
+        assert_eq!([200, 201, 399, 400, 1990, 3_600_001].map(next), [400, 400, 400, 600, 2000, 3_600_200]);
+        assert_eq!(next_end(Duration::MAX, Duration::from_millis(100)), Duration::from_millis(100) * u32::MAX);
+    }
 
     #[test]
     fn durations_have_two_units() {

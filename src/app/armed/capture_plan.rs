@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::units::time::nanos;
+
 /// How long a capture samples ten times a second after a trigger.
 pub const EVENT: Duration = Duration::from_secs(30);
 
@@ -67,10 +69,6 @@ impl CapturePlan {
             _ => Phase::After,
         }
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::kernel::network::ethtool::Ethtool;
 use crate::report::nicstat::arithmetic::{self, Arithmetic, Elapsed};
 use crate::report::nicstat::{ListedInterface, Options, Printer, SampleFigures, SampleTime, interface_list};
 use crate::sample::network::{Nic, Protocols};
+use crate::units::time::next_end;
 
 /// The original's message, which scripts may search for.
 const NO_INTERFACE: &str = "no matching interface";
@@ -64,9 +65,9 @@ pub fn nicstat(root: &Root, configuration: &Configuration, options: &Nicstat) ->
         }
         let Some(interval) = operands.interval else { break };
         last = Some(sample);
-        // A late sample must not make all later ones late.
-        let due = begin + interval.saturating_mul(number);
-        thread::sleep(due.saturating_duration_since(Instant::now()));
+        // A late sample makes no later one late, and missed ones are left out.
+        let elapsed = begin.elapsed();
+        thread::sleep(next_end(elapsed, interval).saturating_sub(elapsed));
     }
     Ok(Exit::Success)
 }

@@ -31,7 +31,7 @@ use crate::report;
 use crate::report::formatting::printable;
 use crate::sample::task::TaskState;
 use crate::units::format::plural;
-use crate::units::time::time_of_day;
+use crate::units::time::{next_end, time_of_day};
 
 /// Time between tables without INTERVAL.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
@@ -146,12 +146,6 @@ fn each_interval(
         due = next_end(begin.elapsed(), length);
     }
     Ok(Exit::Success)
-}
-
-/// The end of the interval in which this time is, both since the begin. A late table does not make all later ones late.
-fn next_end(now: Duration, length: Duration) -> Duration {
-    let ended = now.as_nanos().checked_div(length.as_nanos()).unwrap_or(0);
-    length.saturating_mul(u32::try_from(ended).unwrap_or(u32::MAX).saturating_add(1))
 }
 
 /// The lines of `doctor`: attaches the programs of each command, and detaches them again.
@@ -273,16 +267,4 @@ fn device_of(mounts: &MountTable, directory: &Path) -> Result<DiskId, Failure> {
     let remedy = "give a mount point as in /proc/self/mountinfo";
     device_at(mounts.mounts(), &absolute)
         .ok_or_else(|| Failure::new(Exit::Usage, quoted(directory), "is in no mounted file system", remedy))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_that_are_missed_are_left_out() {
-        let next = |now: u64| next_end(Duration::from_millis(now), Duration::from_millis(200)).as_millis();
-        assert_eq!([200, 201, 399, 400, 1990, 3_600_001].map(next), [400, 400, 400, 600, 2000, 3_600_200]);
-        assert_eq!(next_end(Duration::MAX, Duration::from_millis(100)), Duration::from_millis(100) * u32::MAX);
-    }
 }

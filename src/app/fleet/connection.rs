@@ -21,6 +21,7 @@ use crate::kernel;
 use crate::recording::{Meta, RecordingError, StreamEvent, StreamReader};
 use crate::sample::{Instant, Sample};
 use crate::state::fleet::host::{Connection, FleetHost, HostSummary};
+use crate::units::time::nanos;
 
 /// The time before the first, the second, … new attempt, and before all that follow.
 const RETRY_SECONDS: [u64; 6] = [1, 2, 5, 10, 30, 60];
@@ -80,7 +81,7 @@ impl HostThread {
             }
             let pause = RETRY_SECONDS.get(attempt).or(RETRY_SECONDS.last()).map_or(Duration::ZERO, |&s| Duration::from_secs(s));
             attempt += 1;
-            let retry_at_ns = kernel::now().boottime_ns.saturating_add(as_nanos(pause));
+            let retry_at_ns = kernel::now().boottime_ns.saturating_add(nanos(pause));
             let why = ended.why.unwrap_or_else(|| "the recording on the host has ended".to_owned());
             self.link.update(|host| host.connection = Connection::Lost { why, retry_at_ns });
             thread::sleep(pause);
@@ -151,7 +152,7 @@ impl HostThread {
         if let Some(meta) = stream.meta.take() {
             // The recording of the host is created on a disk.
             reader.get_mut().release_work();
-            let interval_ns = as_nanos(meta.interval);
+            let interval_ns = nanos(meta.interval);
             let other_version = Some(meta.version.clone()).filter(|version| version != env!("CARGO_PKG_VERSION"));
             problem = self.begin(meta, &stream.baselines);
             self.link.update(|host| {
@@ -228,8 +229,4 @@ fn exit_words(status: Option<ExitStatus>) -> Option<String> {
         Some(code) => Some(format!("the command ended with exit code {code}")),
         None => Some("the command was killed".to_owned()),
     }
-}
-
-fn as_nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

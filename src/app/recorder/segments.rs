@@ -14,6 +14,7 @@ use crate::app::program::stdio;
 use crate::app::recorder::{self, own_directory};
 use crate::recording::{DirHandle, Replayer, Tail};
 use crate::sample::{Host, Instant};
+use crate::units::time::nanos;
 
 /// The directory, and the options `--rotate` and `--keep`.
 pub struct Segments {
@@ -64,7 +65,7 @@ impl Segments {
     /// (`full`).
     pub fn should_rotate(&mut self, at: Instant, full: bool) -> bool {
         let start_ns = *self.segment_start_ns.get_or_insert(at.boottime_ns);
-        let long = at.boottime_ns.saturating_sub(start_ns) >= as_nanos(self.rotate_every);
+        let long = at.boottime_ns.saturating_sub(start_ns) >= nanos(self.rotate_every);
         (long || full) && self.retry_at_ns.is_none_or(|until_ns| at.boottime_ns >= until_ns)
     }
 
@@ -75,7 +76,7 @@ impl Segments {
 
     /// A segment could not be created: tries again after `RETRY_DELAY`, and reports the first failure.
     pub fn postpone_rotation(&mut self, at: Instant, failure: &Failure) {
-        if self.retry_at_ns.replace(at.boottime_ns.saturating_add(as_nanos(RETRY_DELAY))).is_none() {
+        if self.retry_at_ns.replace(at.boottime_ns.saturating_add(nanos(RETRY_DELAY))).is_none() {
             stdio::print_stderr(&format!("{failure}: the current file goes on, and the next one is tried again"));
         }
     }
@@ -86,11 +87,11 @@ impl Segments {
         let Some(keep) = self.keep_for else { return };
         let offset_ns = realtime_offset_ns(now);
         let (since_ns, steady_ns) = *self.steady_clock.get_or_insert((now.boottime_ns, offset_ns));
-        if offset_ns.abs_diff(steady_ns) > as_nanos(CLOCK_JUMP) {
+        if offset_ns.abs_diff(steady_ns) > nanos(CLOCK_JUMP) {
             self.steady_clock = None;
             return;
         }
-        if now.boottime_ns.saturating_sub(since_ns) < as_nanos(self.rotate_every.min(CLEANUP_INTERVAL)) {
+        if now.boottime_ns.saturating_sub(since_ns) < nanos(self.rotate_every.min(CLEANUP_INTERVAL)) {
             return;
         }
         self.steady_clock = Some((now.boottime_ns, offset_ns));
@@ -125,10 +126,6 @@ fn recording_age(path: &Path, host: &Host, now: Instant) -> Option<Duration> {
 /// CLOCK_REALTIME minus CLOCK_BOOTTIME, which changes only if the clock is set.
 fn realtime_offset_ns(at: Instant) -> i64 {
     at.realtime_ns.saturating_sub_unsigned(at.boottime_ns)
-}
-
-fn as_nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
