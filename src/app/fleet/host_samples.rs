@@ -13,9 +13,10 @@ use crate::app::sampling::TimedSample;
 use crate::app::timeline::sample_source::SourceEvent;
 use crate::baseline::Baselines;
 use crate::findings::{Evaluation, Evaluator};
-use crate::recording::{FrameSummary, Gap, HistoryRing, Mark, Meta, RecordingError, SampleFrame};
+use crate::recording::{FrameSummary, Gap, GapReason, HistoryRing, Mark, Meta, RecordingError, SampleFrame};
 use crate::report::window::Window;
-use crate::sample::{Host, Sample};
+use crate::sample::{Host, Instant, Sample};
+use crate::units::time::nanos;
 
 /// Samples that may wait for the screens of the host while they are being opened.
 const SUBSCRIPTION_CAPACITY: usize = 256;
@@ -55,6 +56,9 @@ pub struct HostSamples {
     meta: Meta,
     host: Arc<Host>,
     evaluator: SampleEvaluator,
+    last_sample_at: Option<Instant>,
+    /// No sample has arrived since the connection was lost
+    is_reconnecting: bool,
     ring: HistoryRing,
     subscriber: Option<mpsc::Sender<SourceEvent>>,
     session: Option<Session>,
@@ -83,7 +87,18 @@ impl HostSamples {
         };
         let evaluator = SampleEvaluator::new(Arc::clone(&host), evaluator);
         let window = Window::default();
-        (HostSamples { meta, host, evaluator, ring, subscriber: None, session, window }, problem)
+        let samples = HostSamples {
+            meta,
+            host,
+            evaluator,
+            last_sample_at: None,
+            is_reconnecting: false,
+            ring,
+            subscriber: None,
+            session,
+            window,
+        };
+        (samples, problem)
     }
 
     /// Whether samples of a new connection follow these: they are of the same boot, and recorded in the same way.
@@ -95,6 +110,7 @@ impl HostSamples {
     pub fn continue_with(&mut self, meta: Meta) {
         self.host = Arc::new(meta.host.clone());
         self.meta = meta;
+        self.is_reconnecting = true;
     }
 
     /// Evaluates the sample, records it and keeps it as it was encoded: that costs neither time nor the memory of an encoder.
@@ -103,6 +119,12 @@ impl HostSamples {
         sample: Arc<Sample>,
         encoded: impl FnOnce(FrameSummary) -> Option<SampleFrame>,
     ) -> Option<Evaluation> {
+        if std::mem::take(&mut self.is_reconnecting)
+            && let Some(gap) = self.gap_before(sample.at)
+        {
+            self.add_gap(gap);
+        }
+        self.last_sample_at = Some(sample.at);
         let evaluation = self.evaluator.evaluate_for_host(&self.host, Arc::clone(&sample));
         let summary = recorder::frame_summary(evaluation.as_ref());
         let timed = TimedSample::new(sample, 0);
@@ -114,6 +136,16 @@ impl HostSamples {
         }
         self.pass_on(SourceEvent::Sample(timed));
         evaluation
+    }
+
+    /// The samples that were due while there was no connection.
+    fn gap_before(&self, at: Instant) -> Option<Gap> {
+        let last = self.last_sample_at?;
+        let (elapsed_ns, interval_ns) = (at.boottime_ns.checked_sub(last.boottime_ns)?, nanos(self.meta.interval).max(1));
+        // The new connection samples at other times of the interval.
+        let lost_samples = (elapsed_ns.saturating_add(interval_ns / 2) / interval_ns).saturating_sub(1);
+        let reason = GapReason::BetweenRecordings;
+        (lost_samples > 0).then(|| Gap { samples_before: 0, lost_samples, from: last.into(), to: at.into(), reason })
     }
 
     /// Adds the interval to the result of `--once`.
@@ -185,5 +217,33 @@ impl HostSamples {
         if let Err(TrySendError::Closed(_)) = subscriber.try_send(event) {
             self.subscriber = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::Redaction;
+    use crate::synthetic;
+
+    #[test]
+    fn a_lost_connection_is_a_gap() {
+        let meta = recorder::meta(&synthetic::host(), Duration::from_secs(1), Redaction::Nothing);
+        let (baselines, limits) = (Baselines::default(), HistoryLimits::for_hosts(1));
+        let (mut samples, _) = HostSamples::new("web1", meta.clone(), &baselines, &Settings::default(), limits, None);
+        let mut following = samples.subscribe().unwrap().following;
+        let add = |samples: &mut HostSamples, seconds: f64| drop(samples.add(synthetic::sample(seconds).shared(), |_| None));
+        add(&mut samples, 1.0);
+        add(&mut samples, 2.0);
+        for first in [12.4, 13.3] {
+            samples.continue_with(meta.clone());
+            add(&mut samples, first);
+        }
+        add(&mut samples, 30.0);
+        let gaps: Vec<Gap> = std::iter::from_fn(|| following.try_recv().ok())
+            .filter_map(|event| if let SourceEvent::Gap(gap) = event { Some(gap) } else { None })
+            .collect();
+        let [gap] = gaps.as_slice() else { panic!("{gaps:?}") };
+        assert_eq!((gap.lost_samples, gap.to.boottime_ns - gap.from.boottime_ns), (9, 10_400_000_000));
     }
 }
