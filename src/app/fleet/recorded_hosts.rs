@@ -1,6 +1,7 @@
 //! The recordings of a fleet in a directory: files, or directories of segments, a host each.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::recording::Replayer;
 use crate::report::fleet::HostReport;
 use crate::report::window::Window;
 use crate::state::fleet::host::{Connection, FleetHost, HostSummary};
+use crate::units::time::nanos;
 
 /// Samples before the one that is shown that are evaluated after a move in time: findings need some intervals.
 const WARM_UP_SAMPLES: usize = 12;
@@ -40,14 +42,19 @@ impl RecordedHosts {
         if !paths.iter().any(|path| is_file(path) || has_segments(path)) {
             return Err(Failure::new(Exit::NotRecording, what(), "the directory has no recordings", REMEDY));
         }
-        let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let host = |stem: &str| recorder::host_of_recording(stem).unwrap_or(stem).to_owned();
-        let stems: Vec<String> = paths.iter().map(|path| stem(path)).collect();
-        // Two recordings of one host are told apart by their times.
-        let is_ambiguous = |name: &str| stems.iter().filter(|stem| host(stem) == name).count() > 1;
-        let name = |stem: &str| Some(host(stem)).filter(|name| !is_ambiguous(name)).unwrap_or_else(|| stem.to_owned());
-        let hosts: BTreeMap<String, PathBuf> = stems.iter().map(|stem| name(stem)).zip(paths).collect();
-        Ok(RecordedHosts(hosts))
+        let text = |name: Option<&OsStr>| name.unwrap_or_default().to_string_lossy().into_owned();
+        let stems: Vec<String> = paths.iter().map(|path| text(path.file_stem())).collect();
+        let host = |stem: &String| recorder::host_of_recording(stem).unwrap_or(stem).to_owned();
+        let hosts: Vec<String> = stems.iter().map(host).collect();
+        let is_unique = |name: &String, names: &[String]| names.iter().filter(|&other| other == name).count() == 1;
+        // Two recordings of one host are told apart by their times; a file and a directory of one stem by the extension.
+        let name = |((path, stem), host): ((&PathBuf, &String), &String)| match () {
+            () if is_unique(host, &hosts) => host.clone(),
+            () if is_unique(stem, &stems) => stem.clone(),
+            () => text(path.file_name()),
+        };
+        let names: Vec<String> = paths.iter().zip(&stems).zip(&hosts).map(name).collect();
+        Ok(RecordedHosts(names.into_iter().zip(paths).collect()))
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -172,7 +179,7 @@ impl RecordedHost {
             connection: Connection::Connected,
             summary: last.map(HostSummary::new),
             arrived_ns: shown_at.and_then(|at| u64::try_from(at.realtime_ns).ok()),
-            interval_ns: u64::try_from(meta.interval.as_nanos()).unwrap_or(u64::MAX),
+            interval_ns: nanos(meta.interval),
             other_version: Some(meta.version.clone()).filter(|version| version != env!("CARGO_PKG_VERSION")),
             ..FleetHost::new(self.name.clone())
         }
@@ -187,5 +194,24 @@ impl Played {
         // A damaged one is left out.
         let sample = self.replayer.sample(index).ok()?;
         self.evaluator.evaluate_for_host(&host, sample)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_recording_has_a_name_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in
+            ["db1.stalltop", "web1-20261127T040512.stalltop", "web2-20261127T040512.stalltop", "web2-20261128T040512.stalltop"]
+        {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        fs::create_dir(directory.path().join("db1")).unwrap();
+        let hosts = RecordedHosts::find(directory.path()).unwrap();
+        let expected = ["db1", "db1.stalltop", "web1", "web2-20261127T040512", "web2-20261128T040512"];
+        assert_eq!(hosts.names().collect::<Vec<_>>(), expected);
     }
 }
