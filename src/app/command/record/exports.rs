@@ -46,20 +46,21 @@ mod thread {
         }
     }
 
-    /// The failure of the last recording, if there was one. Those before are printed: recording goes on.
+    /// Prints each failure at once, since recording goes on. Returns the exit code of the last one.
     fn export_all(files: &Receiver<PathBuf>, settings: &Settings, directory: &Path) -> Result<(), Failure> {
         priority::lower();
-        let mut last = Ok(());
+        let mut result = Ok(());
         for file in files {
             let exported = EvaluatedRecording::open_even_empty(&file, settings)
                 .and_then(|mut recorded| hive::write(&mut recorded, &HiveSelection::all(), directory));
             // The recorder needs a tenth of what an export takes.
             sys::malloc_trim();
-            if let Err(failure) = std::mem::replace(&mut last, exported) {
+            if let Err(failure) = exported {
                 stdio::print_stderr(&failure.to_string());
+                result = Err(Failure::already_reported(failure.exit));
             }
         }
-        last
+        result
     }
 }
 
