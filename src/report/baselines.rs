@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::formatting::printable;
+use super::json::to_line;
 use crate::baseline::{BaselineKey, LearnedBaseline, Quantiles};
 use crate::interval::disk::Operation;
 use crate::units::Millis;
@@ -79,8 +80,7 @@ pub fn json(rows: &[BaselineRow], now_s: i64) -> String {
             reference_seconds: drift.map(|drift| drift.reference.0 / 1000.0),
             drift_ratio: drift.map(|drift| drift.multiple()),
         };
-        // Strings and numbers cannot fail to become JSON.
-        serde_json::to_string(&line).unwrap_or_default() + "\n"
+        to_line(&line)
     };
     rows.iter().map(line).collect()
 }
@@ -112,4 +112,25 @@ fn format_date(seconds: i64) -> String {
 /// `None` where there is none.
 fn rfc3339(seconds: i64) -> Option<String> {
     (seconds > 0).then(|| time::rfc3339_seconds(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::baseline::{DeviceIdentity, SizeClass};
+
+    #[test]
+    fn names_from_outside_are_escaped() {
+        let key = BaselineKey {
+            device: DeviceIdentity("serial \u{9b}31m".into()),
+            operation: Operation::Read,
+            size: SizeClass::Small,
+        };
+        let learned = LearnedBaseline::default();
+        let row = BaselineRow { device_name: Some("sd\u{202e}a".to_owned()), key: &key, learned: &learned, effective: None };
+        let line = json(&[row], 0);
+        assert!(line.contains("sd\\u202ea") && line.contains("serial \\u009b31m"), "{line}");
+        let parsed: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(parsed["device"], "sd\u{202e}a");
+    }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::formatting::printable;
 use super::formatting::rfc3339;
-use super::json::{FindingJson, escape_unprintable};
+use super::json::{FindingJson, to_line};
 use super::window::KindFilter;
 use crate::findings::{ActiveFindings, Evaluation, Finding, Severity};
 use crate::sample::{Host, Instant};
@@ -111,8 +111,7 @@ pub fn json(host: &Host, entry: &LogEntry) -> String {
         change: entry.change,
         finding: FindingJson::new(&entry.finding),
     };
-    // Strings, numbers and lists cannot fail to become JSON.
-    escape_unprintable(&serde_json::to_string(&line).unwrap_or_default()) + "\n"
+    to_line(&line)
 }
 
 #[derive(Serialize)]

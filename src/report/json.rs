@@ -22,7 +22,7 @@ pub fn check(window: &Window) -> String {
 }
 
 /// One object, one line.
-pub(super) fn to_line(object: &impl Serialize) -> String {
+pub(in crate::report) fn to_line(object: &impl Serialize) -> String {
     // Strings, numbers and lists cannot fail to become JSON.
     escape_unprintable(&serde_json::to_string(object).unwrap_or_default()) + "\n"
 }

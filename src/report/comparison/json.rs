@@ -6,7 +6,7 @@ use super::{Comparison, FigureChange, FigureDelta, PerOperation, SummaryStatisti
 use crate::findings::{Kind, Severity};
 use crate::interval::statistics::Certainty;
 use crate::report::formatting::rfc3339;
-use crate::report::json::escape_unprintable;
+use crate::report::json::to_line;
 
 /// Schema `stalltop/1`.
 pub fn json(comparison: &Comparison) -> String {
@@ -44,8 +44,7 @@ pub fn json(comparison: &Comparison) -> String {
         figures: figures.collect(),
         findings: findings.collect(),
     };
-    // Strings, numbers and lists cannot fail to become JSON.
-    escape_unprintable(&serde_json::to_string(&whole).unwrap_or_default()) + "\n"
+    to_line(&whole)
 }
 
 #[derive(Serialize)]

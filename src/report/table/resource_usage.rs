@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::printer::Format;
+use crate::report::json::to_line;
 
 /// The resource usage of a command (wait4(2)), and its exit code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -33,11 +34,7 @@ impl ResourceUsage {
     /// As text, or as a JSON object.
     pub fn render(&self, format: Format) -> String {
         match format {
-            Format::Json => {
-                let line = JsonLine { schema: "stalltop/1", table: "command", usage: self };
-                // Numbers cannot fail to become JSON.
-                serde_json::to_string(&line).unwrap_or_default() + "\n"
-            }
+            Format::Json => to_line(&JsonLine { schema: "stalltop/1", table: "command", usage: self }),
             Format::Parseable => String::new(),
             Format::Text | Format::Csv { .. } => self.text(),
         }
