@@ -116,13 +116,14 @@ impl State {
     fn leave_newest(&mut self, shown: &Evaluation) {
         self.playback.restore_cursor();
         if self.capabilities().follows_newest {
+            self.playback.paused = true;
             self.playback.keep_newest(shown);
         } else {
             self.arrival.status = SourceStatus::Open;
         }
     }
 
-    /// Pauses and returns the effect, unless it leads beyond the newest sample.
+    /// Returns the effect, unless it leads beyond the newest sample. Pauses a replay; live the interval to which it leads pauses.
     pub(super) fn seek(&mut self, effect: Effect) -> Effect {
         if self.current().is_none() {
             return Effect::Nothing;
@@ -132,7 +133,7 @@ impl State {
             self.notify(Notice::new("this is the newest sample: [ { and N go back"));
             return Effect::Redraw;
         }
-        self.playback.paused = true;
+        self.playback.paused |= !self.capabilities().follows_newest;
         effect
     }
 

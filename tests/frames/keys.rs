@@ -47,8 +47,12 @@ fn time_keys_seek_and_pause() {
         assert_eq!(effect(&mut state, later), Effect::Redraw, "nothing is newer than now");
         assert!(!state.playback.paused && state.notice().is_some());
     }
+    assert_eq!(effect(&mut state, 'N'), Effect::PreviousFinding);
+    assert!(!state.playback.paused, "there may be no finding to go to");
     assert_eq!(effect(&mut state, '['), Effect::Step(-1));
-    assert!(state.playback.paused, "seeking pauses");
+    let earlier = scenes::lock_convoy().intervals(3, 1)[1].clone();
+    update(&mut state, Event::SeekCompleted { evaluation: earlier, preceding: Vec::new() });
+    assert!(state.playback.paused, "another interval than the newest pauses");
     assert_eq!(effect(&mut state, ']'), Effect::Step(1));
     assert_eq!(effect(&mut state, '{'), Effect::StepTime(-60));
     assert_eq!(effect(&mut state, '}'), Effect::StepTime(60));
@@ -255,7 +259,7 @@ fn the_key_line_depends_on_the_state() {
     assert!(keys(&state).contains("Esc back"), "{}", keys(&state));
     press(&mut state, "\x1b5");
     assert!(keys(&state).contains("Enter more  sort"), "{}", keys(&state));
-    press(&mut state, "[");
+    press(&mut state, " ");
     assert!(keys(&state).contains("Space live"), "{}", keys(&state));
     // A replay displays quit too.
     let mut state = State::new(setup((100, 24), Source::Replay { name: "x".to_owned() }));
