@@ -82,7 +82,7 @@ impl State {
     }
 
     fn run_palette_entry(&mut self, entry: PaletteEntry) -> Effect {
-        match entry.command {
+        let effect = match entry.command {
             PaletteCommand::Run(action, screens) => {
                 if !screens.contain(self.screen)
                     && let Some(screen) = Screen::ALL.into_iter().find(|&screen| screens.contain(screen))
@@ -97,7 +97,9 @@ impl State {
                 self.open_page(item);
                 Effect::Redraw
             }
-        }
+        };
+        // The palette has closed.
+        if effect == Effect::Nothing { Effect::Redraw } else { effect }
     }
 
     /// All entries that match the text, the best match first.

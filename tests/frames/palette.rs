@@ -77,6 +77,18 @@ fn entries_are_selected_by_arrows_wheel_and_click() {
 }
 
 #[test]
+fn each_entry_of_the_palette_closes_it_on_the_screen() {
+    let mut open = state();
+    press(&mut open, ":");
+    for entry in 0..open.palette().unwrap().entries.len() {
+        let mut state = open.clone();
+        let effect = update(&mut state, Event::Click(ClickTarget::PaletteEntry(entry)));
+        let label = &open.palette().unwrap().entries[entry].label;
+        assert_ne!(effect, Effect::Nothing, "without a frame the palette stays drawn: {label}");
+    }
+}
+
+#[test]
 fn the_palette_fits_every_size() {
     for size in [(40, 10), (80, 24), (200, 50)] {
         let mut state = live(&scenes::lock_convoy(), size);
