@@ -133,7 +133,7 @@ pub fn render_fleet(state: &FleetState, frame: &mut Frame) -> Vec<HitArea> {
 
 /// Draws a frame of the fleet into an empty buffer.
 pub fn render_fleet_into(state: &FleetState, buffer: &mut Buffer) -> Vec<HitArea> {
-    let theme = Theme::new(state.terminal);
+    let theme = Theme::new(state.setup().terminal);
     let mut hit_areas = Vec::new();
     fleet::draw(state, &mut Pane::new(buffer, &mut hit_areas, theme));
     if theme.is_ascii() {

@@ -33,8 +33,8 @@ use crate::app::screen_setup::setup;
 use crate::app::terminal;
 use crate::cli::{self, Configuration};
 use crate::kernel::Root;
-use crate::state::fleet::{FleetPlayback, FleetState};
-use crate::state::{Notice, Source};
+use crate::state::fleet::{FleetEvent, FleetSetup, FleetState, update};
+use crate::state::{Notice, Source, TerminalCapabilities};
 use connection::FleetContext;
 use copying::RemoteCopies;
 use event_loop::FleetLoop;
@@ -136,14 +136,17 @@ fn screen(
 ) -> Result<Exit, Failure> {
     let setup = setup(&options.appearance, Source::Live, options.interval);
     let (_, theme, notices) = settings.themes(options.appearance.theme.as_deref(), saved_choices::load().theme.as_deref())?;
-    let mut capabilities = setup.terminal;
-    capabilities.theme = theme;
     let hosts = links.iter().map(|link| link.state()).collect();
-    let mut state = FleetState::new(capabilities, setup.time_zone, setup.size, hosts);
-    state.notice = notices.first().map(Notice::failure);
-    state.recorded_in = options.record.as_ref().map(|directory| directory.display().to_string());
-    if let FleetSource::Replay(_) = source {
-        state.playback = Some(FleetPlayback { paused: false, speed: options.speed, ended: false });
+    let setup = FleetSetup {
+        terminal: TerminalCapabilities { theme, ..setup.terminal },
+        time_zone: setup.time_zone,
+        size: setup.size,
+        playback_speed: matches!(source, FleetSource::Replay(_)).then_some(options.speed),
+        recorded_in: options.record.as_ref().map(|directory| directory.display().to_string()),
+    };
+    let mut state = FleetState::new(setup, hosts);
+    if let Some(notice) = notices.first() {
+        update(&mut state, FleetEvent::Notice(Notice::failure(notice)));
     }
     let host_screens = HostScreens { settings, appearance: &options.appearance };
     console::runtime()?.block_on(async {

@@ -18,17 +18,27 @@ use super::terminal_capabilities::TerminalCapabilities;
 use causes::FleetCause;
 use host::{Condition, FleetHost};
 
-/// How long a notice is shown, on the clock of `FleetState::now_ns`.
+/// How long a notice is shown.
 const NOTICE_NS: u64 = 8_000_000_000;
 
-/// Everything that a frame of the fleet depends on.
+/// What the program is started with.
 #[derive(Clone, Debug)]
-pub struct FleetState {
+pub struct FleetSetup {
     pub terminal: TerminalCapabilities,
     /// Time zone of all displayed times
     pub time_zone: TimeZone,
     /// Columns and rows of the terminal
     pub size: (u16, u16),
+    /// The speed of a replay; `None`: live
+    pub playback_speed: Option<f64>,
+    /// The directory that the hosts are recorded in
+    pub recorded_in: Option<String>,
+}
+
+/// Everything that a frame of the fleet depends on.
+#[derive(Clone, Debug)]
+pub struct FleetState {
+    setup: FleetSetup,
     /// In the order of the command line
     pub hosts: Vec<FleetHost>,
     /// Indices of all hosts, the worst first
@@ -42,18 +52,22 @@ pub struct FleetState {
     pub top: usize,
     pub filter: String,
     /// The filter that is being edited
-    pub prompt: Option<Input>,
-    pub help: bool,
-    pub notice: Option<Notice>,
-    notice_until_ns: u64,
+    prompt: Option<Input>,
+    help: bool,
+    notice: Option<ShownNotice>,
     /// The present time on the clock that samples arrive on: CLOCK_BOOTTIME, in a replay the time that is shown
     pub now_ns: u64,
     /// The same as a time of day, in nanoseconds since the Unix epoch
     pub realtime_ns: i64,
     /// Of recordings
-    pub playback: Option<FleetPlayback>,
-    /// The directory that the hosts are recorded in
-    pub recorded_in: Option<String>,
+    playback: Option<FleetPlayback>,
+}
+
+#[derive(Clone, Debug)]
+struct ShownNotice {
+    notice: Notice,
+    /// CLOCK_BOOTTIME; `None` before the next event that says what time it is
+    until_ns: Option<u64>,
 }
 
 /// The state of a replay.
@@ -82,12 +96,16 @@ pub enum FleetEvent {
     Hosts(Vec<(usize, FleetHost)>),
     /// The present time
     Now {
+        /// CLOCK_BOOTTIME, also in a replay
+        clock_ns: u64,
         now_ns: u64,
         realtime_ns: i64,
     },
     /// The end of the recordings has been reached, or left again
     PlaybackEnded(bool),
     Notice(Notice),
+    /// Theme and characters have been chosen on the screens of a host
+    Terminal(TerminalCapabilities),
 }
 
 /// What the program has to do.
@@ -122,7 +140,7 @@ pub fn update(state: &mut FleetState, event: FleetEvent) -> FleetEffect {
             state.selected = Some(host);
         }
         FleetEvent::Wheel(rows) => state.move_by(rows),
-        FleetEvent::Resize { width, height } => state.size = (width, height),
+        FleetEvent::Resize { width, height } => state.setup.size = (width, height),
         FleetEvent::Hosts(hosts) => {
             for (index, host) in hosts {
                 if let Some(known) = state.hosts.get_mut(index) {
@@ -131,11 +149,9 @@ pub fn update(state: &mut FleetState, event: FleetEvent) -> FleetEffect {
             }
             state.arrange();
         }
-        FleetEvent::Now { now_ns, realtime_ns } => {
+        FleetEvent::Now { clock_ns, now_ns, realtime_ns } => {
             (state.now_ns, state.realtime_ns) = (now_ns, realtime_ns);
-            if now_ns >= state.notice_until_ns {
-                state.notice = None;
-            }
+            state.age_notice(clock_ns);
             state.arrange();
         }
         FleetEvent::PlaybackEnded(ended) => {
@@ -144,6 +160,7 @@ pub fn update(state: &mut FleetState, event: FleetEvent) -> FleetEffect {
             }
         }
         FleetEvent::Notice(notice) => state.notify(notice),
+        FleetEvent::Terminal(terminal) => state.setup.terminal = terminal,
     }
     state.scroll_to_cursor();
     FleetEffect::Redraw
@@ -151,12 +168,11 @@ pub fn update(state: &mut FleetState, event: FleetEvent) -> FleetEffect {
 
 impl FleetState {
     /// With these hosts, of which nothing is known yet.
-    pub fn new(terminal: TerminalCapabilities, time_zone: TimeZone, size: (u16, u16), hosts: Vec<FleetHost>) -> FleetState {
+    pub fn new(setup: FleetSetup, hosts: Vec<FleetHost>) -> FleetState {
         let order: Vec<usize> = (0..hosts.len()).collect();
         FleetState {
-            terminal,
-            time_zone,
-            size,
+            playback: setup.playback_speed.map(|speed| FleetPlayback { paused: false, speed, ended: false }),
+            setup,
             hosts,
             rows: order.clone(),
             order,
@@ -167,12 +183,31 @@ impl FleetState {
             prompt: None,
             help: false,
             notice: None,
-            notice_until_ns: 0,
             now_ns: 0,
             realtime_ns: 0,
-            playback: None,
-            recorded_in: None,
         }
+    }
+
+    pub fn setup(&self) -> &FleetSetup {
+        &self.setup
+    }
+
+    /// The filter that is being edited.
+    pub fn prompt(&self) -> Option<&Input> {
+        self.prompt.as_ref()
+    }
+
+    pub fn is_help_open(&self) -> bool {
+        self.help
+    }
+
+    pub fn notice(&self) -> Option<&Notice> {
+        self.notice.as_ref().map(|shown| &shown.notice)
+    }
+
+    /// Of recordings.
+    pub fn playback(&self) -> Option<FleetPlayback> {
+        self.playback
     }
 
     /// The host under the cursor.
@@ -205,8 +240,15 @@ impl FleetState {
     }
 
     fn notify(&mut self, notice: Notice) {
-        self.notice = Some(notice);
-        self.notice_until_ns = self.now_ns.saturating_add(NOTICE_NS);
+        self.notice = Some(ShownNotice { notice, until_ns: None });
+    }
+
+    /// Removes a notice that was displayed long enough.
+    fn age_notice(&mut self, clock_ns: u64) {
+        let Some(shown) = &mut self.notice else { return };
+        if clock_ns >= *shown.until_ns.get_or_insert(clock_ns.saturating_add(NOTICE_NS)) {
+            self.notice = None;
+        }
     }
 }
 
@@ -235,8 +277,14 @@ mod tests {
     }
 
     fn three_hosts() -> FleetState {
+        three_hosts_at(None)
+    }
+
+    fn three_hosts_at(playback_speed: Option<f64>) -> FleetState {
         let names = ["web1", "web2", "db1"].map(FleetHost::new).to_vec();
-        let mut state = FleetState::new(TerminalCapabilities::default(), TimeZone::UTC, (80, 24), names);
+        let (terminal, time_zone) = (TerminalCapabilities::default(), TimeZone::UTC);
+        let setup = FleetSetup { terminal, time_zone, size: (80, 24), playback_speed, recorded_in: None };
+        let mut state = FleetState::new(setup, names);
         let hosts = [
             host("web1", None, ""),
             host("web2", Some(Severity::Critical), "fsync on sdb"),
@@ -299,11 +347,26 @@ mod tests {
         let mut state = three_hosts();
         press(&mut state, " ");
         assert!(state.notice.is_some());
-        state.playback = Some(FleetPlayback { paused: false, speed: 1.0, ended: false });
+        let mut state = three_hosts_at(Some(1.0));
         assert_eq!(press(&mut state, " "), FleetEffect::Pause(true));
         assert_eq!(press(&mut state, "+"), FleetEffect::Speed(2.0));
         assert_eq!(press(&mut state, "{"), FleetEffect::Step(-60));
         assert_eq!(press(&mut state, "w"), FleetEffect::Redraw);
         assert_eq!(press(&mut state, "q"), FleetEffect::Quit);
+    }
+
+    #[test]
+    fn a_notice_is_shown_for_some_seconds_of_the_clock_of_this_machine() {
+        let mut state = three_hosts_at(Some(100.0));
+        let mut is_shown_at = |seconds: u64| {
+            let now_ns = seconds * 100_000_000_000;
+            update(&mut state, FleetEvent::Now { clock_ns: 50_000_000_000 + seconds * 1_000_000_000, now_ns, realtime_ns: 0 });
+            let shown = state.notice().is_some();
+            if seconds == 0 {
+                update(&mut state, FleetEvent::Notice(Notice::failure("the theme is unknown")));
+            }
+            shown
+        };
+        assert_eq!([0, 10, 11, 17, 18].map(&mut is_shown_at), [false, true, true, true, false]);
     }
 }

@@ -39,7 +39,7 @@ pub fn draw(state: &FleetState, pane: &mut Pane) {
         host_findings::draw(state, &mut pane.subarea(0, top, width, layout.finding_rows + 1));
     }
     key_line::draw(state, &mut pane.subarea(0, height - 1, width, 1));
-    if state.help {
+    if state.is_help_open() {
         draw_help(state, &mut pane.subarea(0, 1, width, height - 2));
     }
 }
@@ -47,14 +47,14 @@ pub fn draw(state: &FleetState, pane: &mut Pane) {
 /// `stalltop fleet  100 hosts: 3 critical, 12 warnings, 2 unknown, 83 ok`, and the time.
 fn draw_header(state: &FleetState, pane: &mut Pane) {
     let mut right = SafeLine::default();
-    if let Some(directory) = &state.recorded_in {
+    if let Some(directory) = &state.setup().recorded_in {
         right.push("●rec ", StyleRole::Recording);
         if pane.width() >= 120 {
             right.push(safe!("{directory} "), StyleRole::Dim);
         }
     }
-    right.push(safe!("{}", time::time_of_day(state.realtime_ns, &state.time_zone)), StyleRole::Bold);
-    match state.playback {
+    right.push(safe!("{}", time::time_of_day(state.realtime_ns, &state.setup().time_zone)), StyleRole::Bold);
+    match state.playback() {
         None => right.push(" LIVE", StyleRole::Bold),
         Some(FleetPlayback { ended: true, .. }) => right.push(" REPLAY end", StyleRole::Playback),
         Some(FleetPlayback { paused: true, .. }) => right.push(" REPLAY ‖", StyleRole::Playback),
@@ -146,7 +146,7 @@ fn draw_help(state: &FleetState, pane: &mut Pane) {
             y += 1;
         }
     };
-    for binding in BINDINGS.iter().filter(|binding| state.playback.is_some() || !binding.replay_only) {
+    for binding in BINDINGS.iter().filter(|binding| state.playback().is_some() || !binding.replay_only) {
         entry(pane, binding.key_label, StyleRole::Key, binding.description);
     }
     entry(pane, "", StyleRole::Plain, " ");

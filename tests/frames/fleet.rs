@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use stalltop::findings::Evaluation;
 use stalltop::state::fleet::host::{Connection, FleetHost, HostSummary};
-use stalltop::state::fleet::{FleetEvent, FleetState, update};
+use stalltop::state::fleet::{FleetEvent, FleetSetup, FleetState, update};
 use stalltop::state::{Key, TerminalCapabilities};
 use stalltop::view;
 
@@ -50,14 +50,16 @@ fn hosts() -> Vec<FleetHost> {
 
 fn state(hosts: Vec<FleetHost>, size: (u16, u16)) -> FleetState {
     let names = hosts.iter().map(|host| FleetHost::new(host.name.clone())).collect();
-    let mut state = FleetState::new(TerminalCapabilities::default(), TimeZone::UTC, size, names);
-    update(&mut state, FleetEvent::Now { now_ns: NOW, realtime_ns: 1_763_985_795_000_000_000 });
+    let (terminal, time_zone) = (TerminalCapabilities::default(), TimeZone::UTC);
+    let setup = FleetSetup { terminal, time_zone, size, playback_speed: None, recorded_in: None };
+    let mut state = FleetState::new(setup, names);
+    update(&mut state, FleetEvent::Now { clock_ns: NOW, now_ns: NOW, realtime_ns: 1_763_985_795_000_000_000 });
     update(&mut state, FleetEvent::Hosts(hosts.into_iter().enumerate().collect()));
     state
 }
 
 fn text(state: &FleetState) -> String {
-    let (width, height) = state.size;
+    let (width, height) = state.setup().size;
     let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
     view::render_fleet_into(state, &mut buffer);
     let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned() + "\n";

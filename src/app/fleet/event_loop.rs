@@ -143,9 +143,9 @@ impl<'a> FleetLoop<'a> {
         };
         let (mut console, left) = match opened {
             Ok((mut state, timeline)) => {
-                state.setup.terminal = self.state.terminal;
+                state.setup.terminal = self.state.setup().terminal;
                 let Shown { console, terminal, left, report } = console.show(state, timeline).await;
-                self.state.terminal = terminal;
+                self.apply(FleetEvent::Terminal(terminal));
                 match left {
                     Ok(Left::Back) => report.into_notice().into_iter().for_each(|notice| {
                         self.apply(FleetEvent::Notice(notice));
@@ -247,7 +247,7 @@ impl<'a> FleetLoop<'a> {
 
     /// When to draw a frame or write pending bytes.
     fn next_draw(&self, console: &Console) -> Option<Instant> {
-        let frame_interval = if self.state.terminal.is_slow { SLOW_FRAME_INTERVAL } else { FRAME_INTERVAL };
+        let frame_interval = if self.state.setup().terminal.is_slow { SLOW_FRAME_INTERVAL } else { FRAME_INTERVAL };
         self.schedule.next_draw(console.terminal.has_pending(), frame_interval)
     }
 

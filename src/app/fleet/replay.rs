@@ -15,6 +15,7 @@ use crate::app::program::exit::Failure;
 use crate::app::program::threads;
 use crate::app::timeline::Timeline;
 use crate::cli;
+use crate::kernel;
 use crate::state::fleet::host::FleetHost;
 use crate::state::fleet::{FleetEffect, FleetEvent};
 use crate::units::time::rfc3339;
@@ -70,7 +71,11 @@ impl ReplayControl {
     pub fn time_events(&self) -> Vec<FleetEvent> {
         let realtime_ns = self.clock.realtime_ns.load(Ordering::SeqCst);
         let now_ns = u64::try_from(realtime_ns).unwrap_or(0);
-        vec![FleetEvent::Now { now_ns, realtime_ns }, FleetEvent::PlaybackEnded(self.clock.ended.load(Ordering::SeqCst))]
+        let clock_ns = kernel::now().boottime_ns;
+        vec![
+            FleetEvent::Now { clock_ns, now_ns, realtime_ns },
+            FleetEvent::PlaybackEnded(self.clock.ended.load(Ordering::SeqCst)),
+        ]
     }
 
     pub fn send(&self, effect: FleetEffect) {

@@ -15,7 +15,7 @@ impl FleetSource {
         match self {
             FleetSource::Live => {
                 let now = kernel::now();
-                vec![FleetEvent::Now { now_ns: now.boottime_ns, realtime_ns: now.realtime_ns }]
+                vec![FleetEvent::Now { clock_ns: now.boottime_ns, now_ns: now.boottime_ns, realtime_ns: now.realtime_ns }]
             }
             FleetSource::Replay(control) => control.time_events(),
         }

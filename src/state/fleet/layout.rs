@@ -32,7 +32,7 @@ pub struct FleetLayout {
 
 impl FleetLayout {
     pub fn new(state: &FleetState) -> FleetLayout {
-        let height = state.size.1;
+        let height = state.setup.size.1;
         let (cause_rows, finding_rows) = match height {
             TALL.. => (6, 6),
             20.. => (3, 0),

@@ -12,7 +12,7 @@ const REPLAY: &[(&str, &str)] =
     &[("Enter", "host"), ("Space", "pause"), ("[ ]", "time"), ("+ -", "speed"), ("/", "filter"), ("?", "help"), ("q", "quit")];
 
 pub fn draw(state: &FleetState, pane: &mut Pane) {
-    if let Some(input) = &state.prompt {
+    if let Some(input) = state.prompt() {
         let question = "filter: ";
         let room = usize::from(pane.width()).saturating_sub(question.len() + 2);
         let scroll = input.visual_scroll(room);
@@ -21,7 +21,7 @@ pub fn draw(state: &FleetState, pane: &mut Pane) {
         let at = u16::try_from(question.len() + input.visual_cursor().saturating_sub(scroll)).unwrap_or(0);
         return pane.subarea(at, 0, 1, 1).highlight_rows(0, 1);
     }
-    if let Some(notice) = &state.notice {
+    if let Some(notice) = state.notice() {
         let role = if notice.failure { StyleRole::Critical } else { StyleRole::Bold };
         return pane.line(0, (SafeText::sanitize(notice.text.clone()), role));
     }
@@ -31,7 +31,7 @@ pub fn draw(state: &FleetState, pane: &mut Pane) {
         line.push("Esc", StyleRole::Key);
         line.push(" clears  ", StyleRole::Dim);
     }
-    for &(key, word) in if state.playback.is_some() { REPLAY } else { LIVE } {
+    for &(key, word) in if state.playback().is_some() { REPLAY } else { LIVE } {
         line.push(key, StyleRole::Key);
         line.push(safe!(" {word}  "), StyleRole::Dim);
     }
