@@ -3,6 +3,7 @@
 use super::pane::Pane;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
+use super::text::prompt_text;
 use super::theme::StyleRole;
 use crate::safe;
 use crate::state::keys::Action;
@@ -17,11 +18,9 @@ pub fn draw(state: &State, pane: &mut Pane) {
             PromptKind::Mark => "mark: ",
         };
         let room = usize::from(pane.width()).saturating_sub(question.len() + 2);
-        let scroll = prompt.input.visual_scroll(room);
-        let typed: String = prompt.input.value().chars().skip(scroll).collect();
-        pane.line(0, SafeLine::new(question, StyleRole::Bold).with(SafeText::sanitize(typed), StyleRole::Plain));
-        let at = u16::try_from(prompt.input.visual_cursor().saturating_sub(scroll)).unwrap_or(0);
-        let column = u16::try_from(question.len()).unwrap_or(0).saturating_add(at);
+        let (typed, cursor) = prompt_text(&prompt.input, room);
+        pane.line(0, SafeLine::new(question, StyleRole::Bold).with(typed, StyleRole::Plain));
+        let column = u16::try_from(question.len()).unwrap_or(0).saturating_add(cursor);
         pane.subarea(column, 0, 1, 1).highlight_rows(0, 1);
         return;
     }

@@ -3,6 +3,7 @@
 use super::pane::Pane;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
+use super::text::prompt_text;
 use super::theme::StyleRole;
 use crate::safe;
 use crate::state::{ClickTarget, Palette};
@@ -22,10 +23,8 @@ pub fn draw(palette: &Palette, pane: &mut Pane) {
     let title = ("Actions, screens, findings", StyleRole::Bold);
     let mut inner = frame.framed(title, ("Enter does it, Esc closes", StyleRole::Dim));
     let room = usize::from(inner.width()).saturating_sub(3);
-    let scroll = palette.input.visual_scroll(room);
-    let typed: String = palette.input.value().chars().skip(scroll).collect();
-    inner.line(0, SafeLine::new(": ", StyleRole::Key).with(SafeText::sanitize(typed), StyleRole::Plain));
-    let cursor = u16::try_from(palette.input.visual_cursor().saturating_sub(scroll)).unwrap_or(0);
+    let (typed, cursor) = prompt_text(&palette.input, room);
+    inner.line(0, SafeLine::new(": ", StyleRole::Key).with(typed, StyleRole::Plain));
     inner.subarea(cursor.saturating_add(2), 0, 1, 1).highlight_rows(0, 1);
     if palette.entries.is_empty() {
         inner.line(1, ("nothing matches", StyleRole::Dim));

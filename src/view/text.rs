@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use tui_input::Input;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -91,6 +92,18 @@ fn split_words(text: &str) -> impl Iterator<Item = &str> {
         left = end.and_then(|at| text.get(at + 1..));
         text.get(..end.unwrap_or(text.len()))
     })
+}
+
+/// The part of a typed text that is shown in `room` cells, so that its cursor is visible, and the cell of the cursor.
+pub fn prompt_text(input: &Input, room: usize) -> (SafeText, u16) {
+    let all = SafeText::sanitize(input.value());
+    let before: String = input.value().chars().take(input.cursor()).collect();
+    let cursor = SafeText::sanitize(before).width();
+    let skipped = |at: usize| all.as_str().get(..at).map_or(0, UnicodeWidthStr::width);
+    let mut starts = all.as_str().grapheme_indices(true).map(|(at, _)| at);
+    let start = starts.find(|&at| skipped(at) + room >= cursor).unwrap_or(all.as_str().len());
+    let shown = all.as_str().get(start..).unwrap_or_default();
+    (SafeText::sanitize(shown), u16::try_from(cursor.saturating_sub(skipped(start))).unwrap_or(u16::MAX))
 }
 
 /// Number of bytes of `text` that fit into this number of cells.
@@ -190,6 +203,22 @@ mod tests {
         assert_eq!(truncate("abc", 3), "abc");
         assert_eq!(truncate("abcd", 3), "ab…");
         assert_eq!(truncate("abcd", 0), "");
+    }
+
+    #[test]
+    fn the_end_of_a_long_prompt_is_shown_with_its_cursor() {
+        let shown = |typed: &str, back: usize, room: usize| {
+            let cursor = typed.chars().count() - back;
+            let (text, cell) = prompt_text(&Input::new(typed.to_owned()).with_cursor(cursor), room);
+            (text.as_str().to_owned(), cell)
+        };
+        assert_eq!(shown("abc", 0, 5), ("abc".to_owned(), 3));
+        assert_eq!(shown("abcdefgh", 0, 5), ("defgh".to_owned(), 5));
+        assert_eq!(shown("日本語です", 0, 6), ("語です".to_owned(), 6));
+        assert_eq!(shown("日本語です", 0, 5), ("です".to_owned(), 4));
+        assert_eq!(shown("日本語です", 4, 6), ("日本語です".to_owned(), 2));
+        assert_eq!(shown("a\u{200b}b", 1, 20), ("a\\u{200b}b".to_owned(), 9));
+        assert_eq!(shown("abc", 0, 0), (String::new(), 0));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::state::fleet::FleetState;
 use crate::view::pane::Pane;
 use crate::view::safe_line::SafeLine;
 use crate::view::safe_text::SafeText;
+use crate::view::text::prompt_text;
 use crate::view::theme::StyleRole;
 
 const LIVE: &[(&str, &str)] = &[("Enter", "host"), ("/", "filter"), ("w", "save all"), ("?", "help"), ("q", "quit")];
@@ -15,11 +16,10 @@ pub fn draw(state: &FleetState, pane: &mut Pane) {
     if let Some(input) = state.prompt() {
         let question = "filter: ";
         let room = usize::from(pane.width()).saturating_sub(question.len() + 2);
-        let scroll = input.visual_scroll(room);
-        let typed: String = input.value().chars().skip(scroll).collect();
-        pane.line(0, SafeLine::new(question, StyleRole::Bold).with(SafeText::sanitize(typed), StyleRole::Plain));
-        let at = u16::try_from(question.len() + input.visual_cursor().saturating_sub(scroll)).unwrap_or(0);
-        return pane.subarea(at, 0, 1, 1).highlight_rows(0, 1);
+        let (typed, cursor) = prompt_text(input, room);
+        pane.line(0, SafeLine::new(question, StyleRole::Bold).with(typed, StyleRole::Plain));
+        let column = u16::try_from(question.len()).unwrap_or(0).saturating_add(cursor);
+        return pane.subarea(column, 0, 1, 1).highlight_rows(0, 1);
     }
     if let Some(notice) = state.notice() {
         let role = if notice.failure { StyleRole::Critical } else { StyleRole::Bold };
