@@ -6,6 +6,7 @@ mod axis;
 mod findings;
 mod flame_graph;
 mod latency_map;
+mod overlay;
 mod plot;
 
 use jiff::tz::TimeZone;
@@ -20,6 +21,7 @@ use super::report_data::{Chart, ReportData};
 use crate::findings::Severity;
 use crate::report::report_data::series_definitions::ChartUnit;
 use axis::TimeAxis;
+use overlay::Overlay;
 use plot::PlotContext;
 
 /// The source of a report.
@@ -49,12 +51,13 @@ pub const COMMANDS_NOTE: &str =
 const MAX_DISKS: usize = 12;
 const MAX_NICS: usize = 8;
 const MAX_COMMANDS: usize = 20;
+const MAX_GAPS: usize = 50;
 
 /// The whole page; `None` with less than two samples.
 pub fn render(data: &ReportData, origin: &ReportSource) -> Option<String> {
     let (from, to) = data.window.time_range()?;
     let time = TimeAxis::new(from, to, data.window.spans_boots(), origin.zone.clone());
-    let frame = PlotContext { time: &time, steps: data.steps(), gaps: &data.gaps, marks: &data.marks };
+    let frame = PlotContext { time: &time, steps: data.steps(), overlay: Overlay::new(&time, &data.gaps, &data.marks) };
     let findings = FindingGroup::group_by_subject(&data.window.findings(), to);
     let host = data.window.host().map_or_else(String::new, |host| printable(&host.hostname.to_string_lossy()));
     let page = html! {
@@ -73,7 +76,7 @@ pub fn render(data: &ReportData, origin: &ReportSource) -> Option<String> {
                     (header(data, origin, &time, &host))
                     (verdict_banner(data, &findings))
                     (figure_tiles(data))
-                    (findings::timeline(&frame, &findings))
+                    (findings::timeline(&frame, &findings, &data.marks))
                     (charts_section(&frame, data))
                     (commands_section(&data.top_commands(MAX_COMMANDS), time.seconds()))
                     (flame_graph::section(&data.stacks))
@@ -248,9 +251,10 @@ fn missing_section(data: &ReportData, time: &TimeAxis) -> Markup {
         section aria-labelledby="missing" {
             h2 id="missing" { "What is missing" }
             ul {
-                @for gap in &data.gaps {
+                @for gap in data.gaps.iter().take(MAX_GAPS) {
                     li { (gap.format_range(|at| time.format_time(at))) ": " (pluralize(gap.missing_samples, "sample")) ": " (printable(&gap.reason)) }
                 }
+                @if data.gaps.len() > MAX_GAPS { li { "and " (data.gaps.len() - MAX_GAPS) " more: --format json has them all" } }
                 @if let Some(cut) = data.truncation { li { "the end: " (cut) } }
                 @for (what, why) in &absent { li { (what) ": " (why) } }
             }

@@ -8,19 +8,21 @@ use super::severity_sign;
 use crate::findings::{Finding, Severity, Value};
 use crate::report::formatting::printable;
 use crate::report::formatting::{duration, format_evidence};
+use crate::report::report_data::Mark;
 use crate::report::report_data::finding_groups::FindingGroup;
 
 /// Findings in the timeline and in detail at most; the page says how many are left out.
 const MAX_TIMELINE_ROWS: usize = 40;
 const MAX_FINDINGS: usize = 100;
+const MAX_MARKS: usize = 100;
 /// Occurrences listed per finding.
 const MAX_OCCURRENCES: usize = 50;
 
 /// The least width of a bar and of the space between bars, as fractions of the width.
 const MIN_BAR_WIDTH: f64 = 0.002;
 
-/// The timeline: when each finding was active.
-pub fn timeline(frame: &PlotContext, findings: &[FindingGroup]) -> Markup {
+/// The timeline: when each finding was active, and the marks.
+pub fn timeline(frame: &PlotContext, findings: &[FindingGroup], marks: &[Mark]) -> Markup {
     let time = frame.time;
     html! {
         section.timeline aria-labelledby="timeline" {
@@ -46,13 +48,16 @@ pub fn timeline(frame: &PlotContext, findings: &[FindingGroup]) -> Markup {
                         }
                     }
                 }
-                (frame.overlay())
+                (frame.overlay.render())
                 div.cursor hidden {}
             }
             (frame.time_labels())
             @if findings.len() > MAX_TIMELINE_ROWS { p { "and " (findings.len() - MAX_TIMELINE_ROWS) " more kinds, less severe ones" } }
-            @if !frame.marks.is_empty() {
-                ul.marks { @for mark in frame.marks { li { time { (time.format_time(mark.at)) } " " (printable(&mark.text)) } } }
+            @if !marks.is_empty() {
+                ul.marks {
+                    @for mark in marks.iter().take(MAX_MARKS) { li { time { (time.format_time(mark.at)) } " " (printable(&mark.text)) } }
+                    @if marks.len() > MAX_MARKS { li { "and " (marks.len() - MAX_MARKS) " more: --format json has them all" } }
+                }
             }
         }
     }

@@ -8,7 +8,8 @@ use std::fmt::Write;
 
 use maud::{Markup, html};
 
-use super::plot::{PlotContext, Segment, hatched_band, legend_key, step_path, tick_label};
+use super::overlay::hatched_band;
+use super::plot::{PlotContext, Segment, legend_key, step_path, tick_label};
 use crate::interval::latency_histogram::LatencyHistogram;
 use crate::report::formatting::{latency, pluralize, short_number};
 use crate::report::report_data::latency_maps::{Column, LatencyMap, MAX_DISKS};
@@ -155,7 +156,7 @@ fn render(frame: &PlotContext, map: &LatencyMap) -> Option<Markup> {
                 @for (left, right) in unmeasured_bands(&columns) {
                     (hatched_band(f64::from(left) / WIDTH, f64::from(right) / WIDTH, "latencies not measured"))
                 }
-                (frame.overlay())
+                (frame.overlay.render())
                 div.cursor hidden {}
             }
             (frame.time_labels())

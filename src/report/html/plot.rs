@@ -7,10 +7,10 @@ use std::fmt::Write;
 use maud::{Markup, html};
 
 use super::axis::{TimeAxis, ValueAxis};
-use crate::report::formatting::printable;
+use super::overlay::Overlay;
 use crate::report::report_data::series_definitions::{ChartUnit, PlotStyle};
 use crate::report::report_data::steps::Steps;
-use crate::report::report_data::{Chart, Gap, Mark, Series};
+use crate::report::report_data::{Chart, Series};
 
 /// The size of the drawing in its own units.
 const WIDTH: f64 = 1000.0;
@@ -20,8 +20,7 @@ const HEIGHT: f64 = 160.0;
 pub struct PlotContext<'a> {
     pub time: &'a TimeAxis,
     pub steps: &'a Steps,
-    pub gaps: &'a [Gap],
-    pub marks: &'a [Mark],
+    pub overlay: Overlay,
 }
 
 /// Steps without a gap: left and right edge, low and high value of each.
@@ -48,7 +47,7 @@ impl PlotContext<'_> {
                     @for value in axis.ticks() {
                         span.value style=(format!("bottom:{:.2}%", axis.position(value) * 100.0)) { (tick_label(value, chart.unit)) }
                     }
-                    (self.overlay())
+                    (self.overlay.render())
                     div.cursor hidden {}
                 }
                 (self.time_labels())
@@ -61,18 +60,6 @@ impl PlotContext<'_> {
         html! {
             div.clock aria-hidden="true" {
                 @for (place, label) in self.time.ticks() { span style=(css_left(place)) { (label) } }
-            }
-        }
-    }
-
-    /// Gaps as hatched bands, marks as lines.
-    pub fn overlay(&self) -> Markup {
-        html! {
-            @for gap in self.gaps {
-                (hatched_band(self.time.position(gap.from), self.time.position(gap.to), &printable(&gap.reason)))
-            }
-            @for mark in self.marks {
-                div.mark style=(css_left(self.time.position(mark.at))) title=(printable(&mark.text)) {}
             }
         }
     }
@@ -138,15 +125,6 @@ pub fn step_times_json(steps: &Steps, time: &TimeAxis) -> String {
         .map(|step| (place(time.position(step.from)), place(time.position(step.to)), time.format_time(step.to)))
         .collect();
     serde_json::to_string(&all).unwrap_or_default()
-}
-
-/// Time of which nothing is known, and why.
-pub fn hatched_band(from: f64, to: f64, why: &str) -> Markup {
-    html! {
-        div.gap style=(format!("{};width:{:.3}%", css_left(from), (to - from).max(0.001) * 100.0)) title=(why) {
-            svg aria-hidden="true" { rect width="100%" height="100%" {} }
-        }
-    }
 }
 
 pub fn css_left(place: f64) -> String {
