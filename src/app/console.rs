@@ -2,9 +2,10 @@
 //! to the next one.
 
 use std::io;
+use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::app::disk_jobs::ClosingReport;
 use crate::app::event_loop::EventLoop;
@@ -31,9 +32,9 @@ pub enum Left {
 }
 
 impl Console {
-    /// Takes the terminal. Called within the runtime.
-    pub fn open() -> Result<Console, Failure> {
-        let signals = SignalEvents::listen().map_err(failed("cannot wait for signals"))?;
+    /// Takes the terminal. Called within the runtime. `terminated`: as of `SignalEvents`.
+    pub fn open(terminated: Arc<Notify>) -> Result<Console, Failure> {
+        let signals = SignalEvents::listen(terminated).map_err(failed("cannot wait for signals"))?;
         let terminal = Terminal::init().map_err(failed("cannot use the terminal"))?;
         let keys = keyboard::listen()?;
         Ok(Console { terminal, signals, keys })

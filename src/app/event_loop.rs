@@ -33,7 +33,7 @@ const MIN_FRAME_INTERVAL: Duration = Duration::from_millis(60);
 /// Shows the timeline until the user quits or a signal arrives, then the rest of the playlist.
 pub fn run_screens(state: State, timeline: Timeline, playlist: Option<Playlist>) -> Result<Exit, Failure> {
     console::runtime()?.block_on(async {
-        let mut event_loop = EventLoop::new(Console::open()?, state, timeline, playlist);
+        let mut event_loop = EventLoop::new(Console::open(Arc::default())?, state, timeline, playlist);
         let left = event_loop.run().await;
         let (console, closing) = event_loop.into_parts();
         drop(console.terminal);

@@ -75,13 +75,22 @@ fn settings(configuration: &Configuration, options: &cli::Fleet) -> Result<Setti
 fn live(configuration: &Configuration, options: &cli::Fleet, is_screen: bool) -> Result<Exit, Failure> {
     let hosts = host_list::hosts(options)?;
     // A signal ends it in order: copies are removed, recordings closed.
-    let signals = (!is_screen).then(TerminationSignals::block).transpose();
+    let signals = TerminationSignals::block();
     let signals = signals.map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
     let settings = settings(configuration, options)?;
+    let (links, notify) = links(hosts.iter().map(String::as_str));
+    let (stopped, terminated) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
+    signals.on_signal({
+        let (stopped, terminated, notify) = (Arc::clone(&stopped), Arc::clone(&terminated), Arc::clone(&notify));
+        move || {
+            stopped.store(true, Ordering::SeqCst);
+            terminated.notify_one();
+            notify.notify_one();
+        }
+    })?;
     let transport = Transport::new(options.ssh.as_deref());
     // Dropped, and removed, when all connections have ended.
-    let (_copies, stalltops) = RemoteCopies::new(options, &hosts, &transport)?;
-    let (links, notify) = links(hosts.iter().map(String::as_str));
+    let (_copies, stalltops) = RemoteCopies::new(options, &hosts, &transport, &stopped)?;
     let context = Arc::new(FleetContext {
         settings: settings.clone(),
         transport,
@@ -91,17 +100,9 @@ fn live(configuration: &Configuration, options: &cli::Fleet, is_screen: bool) ->
         once: !is_screen,
     });
     let remotes = stalltops.iter().map(|stalltop| record_command(stalltop, options)).collect();
-    let stopped = Arc::new(AtomicBool::new(false));
-    if let Some(signals) = signals {
-        let (stopped, notify) = (Arc::clone(&stopped), Arc::clone(&notify));
-        signals.on_signal(move || {
-            stopped.store(true, Ordering::SeqCst);
-            notify.notify_one();
-        })?;
-    }
     connection::start(&links, remotes, &context)?;
     let exit = match is_screen {
-        true => screen(options, &settings, &links, notify, FleetSource::Live),
+        true => screen(options, &settings, &links, (notify, terminated), FleetSource::Live),
         false => once::once(options, &links, &notify, &stopped),
     };
     context.transport.end_all();
@@ -116,7 +117,7 @@ fn replay(options: &cli::Fleet, settings: &Settings, files: RecordedHosts) -> Re
         link.update(|state| *state = host.state());
     }
     let control = ReplayControl::start(files, hosts, links.clone(), options.speed)?;
-    screen(options, settings, &links, notify, FleetSource::Replay(control))
+    screen(options, settings, &links, (notify, Arc::default()), FleetSource::Replay(control))
 }
 
 /// A link for each host, and what wakes the screen.
@@ -126,12 +127,12 @@ fn links<'a>(names: impl Iterator<Item = &'a str>) -> (Vec<Arc<HostLink>>, Arc<N
     (names.map(link).collect(), notify)
 }
 
-/// Shows the fleet until the user quits.
+/// Shows the fleet until the user quits. `notify`: a host has changed; `terminated`: as of `SignalEvents`.
 fn screen(
     options: &cli::Fleet,
     settings: &Settings,
     links: &[Arc<HostLink>],
-    notify: Arc<Notify>,
+    (notify, terminated): (Arc<Notify>, Arc<Notify>),
     source: FleetSource,
 ) -> Result<Exit, Failure> {
     let setup = setup(&options.appearance, Source::Live, options.interval);
@@ -151,7 +152,7 @@ fn screen(
     let host_screens = HostScreens { settings, appearance: &options.appearance };
     console::runtime()?.block_on(async {
         let mut fleet_loop = FleetLoop::new(state, links, notify, source, host_screens);
-        let (console, ended) = fleet_loop.run(Console::open()?).await;
+        let (console, ended) = fleet_loop.run(Console::open(terminated)?).await;
         drop(console.terminal);
         let FleetLoop { saved, mut report, .. } = fleet_loop;
         saved.close(&mut report);

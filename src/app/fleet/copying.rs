@@ -4,15 +4,15 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use nix::sys::utsname::uname;
 
-use super::transport::Transport;
+use super::transport::{STOPPED, Transport};
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::app::program::question::is_confirmed;
+use crate::app::program::question::is_confirmed_unless;
 use crate::app::program::stdio::print_stderr;
 use crate::cli;
 use crate::report::formatting::pluralize;
@@ -30,14 +30,12 @@ const REMOVE_TIMEOUT: Duration = Duration::from_secs(10);
 const PROBE_LINE: &str = "stalltop-probe ";
 const COPY_LINE: &str = "stalltop-copy ";
 
-/// Makes a directory that only this user may enter, writes standard input to a file in it, and prints its name and SHA-256. The program
-/// must run: a file system may forbid it.
-const COPY_SCRIPT: &str = "umask 077; d=$(mktemp -d \"${TMPDIR:-/tmp}/stalltop.XXXXXXXXXX\") && cat > \"$d/stalltop\" && \
-                           chmod 700 \"$d/stalltop\" && s=$(sha256sum < \"$d/stalltop\") && echo \"stalltop-copy $d ${s%% *}\"";
-
 /// The copies of this run. Dropping it removes them.
 pub struct RemoteCopies {
-    transport: Transport,
+    /// Copies until a signal
+    copying: Transport,
+    /// Removes the copies even then
+    removing: Transport,
     /// Host and directory
     directories: Mutex<Vec<(String, String)>>,
 }
@@ -46,14 +44,26 @@ pub struct RemoteCopies {
 type Remote = String;
 
 impl RemoteCopies {
-    /// Asks each host whether it has stalltop, asks the user, and copies. Returns stalltop as each host is to run it.
-    pub fn new(options: &cli::Fleet, hosts: &[String], transport: &Transport) -> Result<(RemoteCopies, Vec<Remote>), Failure> {
-        let copies = RemoteCopies { transport: transport.clone(), directories: Mutex::new(Vec::new()) };
+    /// Asks each host whether it has stalltop, asks the user, and copies. Returns stalltop as each host is to run it. Fails once
+    /// `stopped` is set by a signal.
+    pub fn new(
+        options: &cli::Fleet,
+        hosts: &[String],
+        transport: &Transport,
+        stopped: &Arc<AtomicBool>,
+    ) -> Result<(RemoteCopies, Vec<Remote>), Failure> {
+        let (copying, removing) = (transport.stopped_by(stopped), transport.clone());
+        let copies = RemoteCopies { copying, removing, directories: Mutex::new(Vec::new()) };
+        let go_on = || match stopped.load(Ordering::SeqCst) {
+            true => Err(Failure::new(Exit::Failed, STOPPED, "", "")),
+            false => Ok(()),
+        };
         let mut remotes = vec![options.remote.clone(); hosts.len()];
         let Some(file) = &options.copy else { return Ok((copies, remotes)) };
         let program = Program::read(file.as_deref())?;
         let probe = probe_script(&options.remote);
-        let answers = in_parallel(hosts, |host| transport.run(host, &probe, None, PROBE_TIMEOUT));
+        let answers = in_parallel(hosts, |host| copies.copying.run(host, &probe, None, PROBE_TIMEOUT));
+        go_on()?;
         let states: Vec<HostState> = answers.into_iter().map(HostState::from_answer).collect();
         let mut lacking: Vec<&String> = Vec::new();
         for (host, state) in hosts.iter().zip(&states) {
@@ -72,10 +82,12 @@ impl RemoteCopies {
         if lacking.is_empty() {
             return Ok((copies, remotes));
         }
-        if !options.yes && !is_confirmed(&question(&program, &lacking, hosts.len()), "cannot ask whether to copy")? {
-            return Ok((copies, remotes));
+        let question = question(&program, &lacking, hosts.len());
+        if !options.yes && !is_confirmed_unless(stopped, &question, "cannot ask whether to copy")? {
+            return go_on().map(|()| (copies, remotes));
         }
         let copied = in_parallel(&lacking, |host| copies.copy(host, &program));
+        go_on()?;
         for (host, result) in lacking.into_iter().zip(copied) {
             match result {
                 Ok(path) => {
@@ -90,14 +102,14 @@ impl RemoteCopies {
 
     /// Copies the program to a host; returns its path there.
     fn copy(&self, host: &str, program: &Program) -> Result<String, String> {
-        let output = self.transport.run(host, COPY_SCRIPT, Some(&program.bytes), COPY_TIMEOUT)?;
+        let output = self.copying.run(host, &copy_script(program.bytes.len()), Some(&program.bytes), COPY_TIMEOUT)?;
         let (directory, sum) = parse_copied(&output).ok_or("it did not say where the copy is")?;
         self.directories.lock().unwrap_or_else(PoisonError::into_inner).push((host.to_owned(), directory.to_owned()));
         if sum != program.sha256 {
             return Err(format!("the copy is not what was sent: SHA-256 {sum}, not {}", program.sha256));
         }
         let path = format!("{directory}/stalltop");
-        self.transport.run(host, &format!("'{path}' --version"), None, PROBE_TIMEOUT)?;
+        self.copying.run(host, &format!("'{path}' --version"), None, PROBE_TIMEOUT)?;
         Ok(path)
     }
 
@@ -105,7 +117,7 @@ impl RemoteCopies {
     fn remove(&self) {
         let directories = std::mem::take(&mut *self.directories.lock().unwrap_or_else(PoisonError::into_inner));
         let remove = |(host, directory): &(String, String)| {
-            self.transport.run(host, &format!("rm -rf -- '{directory}'"), None, REMOVE_TIMEOUT)
+            self.removing.run(host, &format!("rm -rf -- '{directory}'"), None, REMOVE_TIMEOUT)
         };
         for ((host, directory), removed) in directories.iter().zip(in_parallel(&directories, remove)) {
             if let Err(why) = removed {
@@ -208,6 +220,16 @@ fn probe_script(remote: &str) -> String {
 fn with_program(remote: &str, path: &str) -> String {
     let before = remote.trim_end().rsplit_once(char::is_whitespace).map_or("", |(before, _)| before);
     format!("{before} '{path}'").trim_start().to_owned()
+}
+
+/// Makes a directory that only this user may enter, writes standard input to a file in it, and prints its name and SHA-256. The program
+/// must run: a file system may forbid it. A copy that is cut, because this program was ended, is removed there.
+fn copy_script(bytes: usize) -> String {
+    format!(
+        "umask 077; trap '' PIPE; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/stalltop.XXXXXXXXXX\") && {{ cat > \"$d/stalltop\" && \
+         [ \"$(($(wc -c < \"$d/stalltop\")))\" = {bytes} ] && chmod 700 \"$d/stalltop\" && s=$(sha256sum < \"$d/stalltop\") && \
+         echo \"{COPY_LINE}$d ${{s%% *}}\" || {{ rm -rf \"$d\"; exit 1; }}; }}"
+    )
 }
 
 /// The directory and the checksum. A directory with other characters than those of mktemp is not ours.

@@ -6,6 +6,7 @@
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::process::{ChildStderr, ChildStdout};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,9 @@ use crate::ids::is_unprintable;
 const MAX_BYTES_PER_SECOND: f64 = 1_048_576.0;
 const MAX_BURST_BYTES: f64 = 16_777_216.0;
 
+/// How often `stop` is looked at.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Standard output of a command. Reading it collects standard error.
 pub struct RemoteOutput {
     stdout: ChildStdout,
@@ -26,6 +30,8 @@ pub struct RemoteOutput {
     stderr: Option<ChildStderr>,
     words: LastLine,
     silence_timeout: Duration,
+    /// Once it is set the output is given up
+    stop: Option<Arc<AtomicBool>>,
     /// Bytes that may be read now
     allowance: f64,
     /// When `allowance` was computed
@@ -43,11 +49,17 @@ impl RemoteOutput {
             stderr,
             words: LastLine::default(),
             silence_timeout,
+            stop: None,
             allowance: MAX_BURST_BYTES,
             counted: Instant::now(),
             work,
             taken: None,
         }
+    }
+
+    /// Gives up soon after `stop` is set.
+    pub fn give_up_on(&mut self, stop: Arc<AtomicBool>) {
+        self.stop = Some(stop);
     }
 
     pub fn words(&self) -> LastLine {
@@ -119,16 +131,21 @@ impl RemoteOutput {
 }
 
 impl Read for RemoteOutput {
-    /// Fails with `TimedOut` after a silence of `silence_timeout`.
+    /// Fails with `TimedOut` after a silence of `silence_timeout`, and soon after `stop` is set.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.release_work();
-        let until = Instant::now() + self.silence_timeout;
+        let mut until = Instant::now() + self.silence_timeout;
+        let mut has_stopped = false;
         loop {
+            let is_stopped = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::SeqCst));
+            if is_stopped && !std::mem::replace(&mut has_stopped, true) {
+                until = until.min(Instant::now() + END_TIMEOUT);
+            }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            if self.wait(left)? {
+            if self.wait(if self.stop.is_some() { left.min(STOP_POLL_INTERVAL) } else { left })? {
                 let count = self.stdout.read(buffer)?;
                 self.throttle(count);
                 self.taken = Some(self.work.acquire());

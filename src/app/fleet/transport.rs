@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,9 @@ pub(super) const END_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the end of the program waits for the commands: ssh then removes the socket of a ControlMaster.
 const SHUTDOWN_TIME: Duration = Duration::from_millis(50);
 
+/// Why a command was given up.
+pub(super) const STOPPED: &str = "stopped by a signal";
+
 /// How to run a command on a host.
 #[derive(Clone, Debug)]
 pub struct Transport {
@@ -32,6 +35,8 @@ pub struct Transport {
     words: Vec<OsString>,
     running: RunningGroups,
     work: WorkSlot,
+    /// Once it is set, `run` gives up
+    stop: Arc<AtomicBool>,
 }
 
 /// The process groups of the commands that run. A pid leaves the list before its process is waited for, so that it is not reused.
@@ -51,7 +56,12 @@ impl Transport {
             Some(command) => command.split_whitespace().map(OsString::from).collect(),
             None => SSH.iter().map(OsString::from).collect(),
         };
-        Transport { words, running: RunningGroups::default(), work: WorkSlot::default() }
+        Transport { words, running: RunningGroups::default(), work: WorkSlot::default(), stop: Arc::default() }
+    }
+
+    /// The same, whose `run` gives up once `stop` is set.
+    pub fn stopped_by(&self, stop: &Arc<AtomicBool>) -> Transport {
+        Transport { stop: Arc::clone(stop), ..self.clone() }
     }
 
     /// The command that runs `remote` in a shell of the host.
@@ -86,14 +96,24 @@ impl Transport {
     /// Runs it to its end, with that standard input; returns its standard output, or why it has failed.
     pub fn run(&self, host: &str, remote: &str, input: Option<&[u8]>, silence_timeout: Duration) -> Result<Vec<u8>, String> {
         const MAX_OUTPUT_BYTES: usize = 1 << 16;
+        const INPUT_CHUNK_BYTES: usize = 1 << 16;
+        let is_stopped = || self.stop.load(Ordering::SeqCst);
+        if is_stopped() {
+            return Err(STOPPED.to_owned());
+        }
         let mut command = self.command(host, remote);
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         let (mut process, mut output) = self.spawn(&mut command, silence_timeout).map_err(|error| error.to_string())?;
+        output.give_up_on(Arc::clone(&self.stop));
         let stdin = process.child.take_stdin();
         let mut bytes = Vec::new();
         let read = std::thread::scope(|scope| {
             // What it has not read when it ends, it does not need.
-            let writer = scope.spawn(|| stdin.zip(input).map(|(mut stdin, input)| stdin.write_all(input)));
+            let writer = scope.spawn(|| {
+                let Some((mut stdin, input)) = stdin.zip(input) else { return };
+                let mut chunks = input.chunks(INPUT_CHUNK_BYTES);
+                while !is_stopped() && chunks.next().is_some_and(|chunk| stdin.write_all(chunk).is_ok()) {}
+            });
             let read = (&mut output).take(MAX_OUTPUT_BYTES as u64 + 1).read_to_end(&mut bytes);
             let until = Instant::now() + END_TIMEOUT;
             let is_whole = read.is_ok() && bytes.len() <= MAX_OUTPUT_BYTES;
@@ -111,6 +131,7 @@ impl Transport {
         match (read, status) {
             (Ok(_), _) if bytes.len() > MAX_OUTPUT_BYTES => Err("it prints more than 64 KiB".to_owned()),
             (Ok(_), Some(status)) if status.success() => Ok(bytes),
+            _ if is_stopped() => Err(STOPPED.to_owned()),
             (Err(error), _) if error.kind() == io::ErrorKind::TimedOut => {
                 Err(format!("no answer in {} s", silence_timeout.as_secs()))
             }

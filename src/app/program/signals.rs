@@ -2,14 +2,16 @@
 
 use std::io;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal as stream};
+use tokio::sync::Notify;
 
 use super::exit::Failure;
 use super::{priority, threads};
-use crate::app::sys;
+use crate::app::{sys, terminal};
 
 /// A write beyond the file size limit then fails with EFBIG and does not end the program. (Rust's start-up code ignores
 /// SIGPIPE.) Called first.
@@ -56,10 +58,12 @@ pub struct SignalEvents {
     resize: Stream,
     suspend: Stream,
     continued: Stream,
+    terminated: Arc<Notify>,
 }
 
 impl SignalEvents {
-    pub fn listen() -> io::Result<SignalEvents> {
+    /// `terminated` is notified where `TerminationSignals` takes those that end the program.
+    pub fn listen(terminated: Arc<Notify>) -> io::Result<SignalEvents> {
         Ok(SignalEvents {
             interrupt: stream(SignalKind::interrupt())?,
             terminate: stream(SignalKind::terminate())?,
@@ -68,6 +72,7 @@ impl SignalEvents {
             resize: stream(SignalKind::window_change())?,
             suspend: stream(SignalKind::from_raw(libc::SIGTSTP))?,
             continued: stream(SignalKind::from_raw(libc::SIGCONT))?,
+            terminated,
         })
     }
 
@@ -81,6 +86,7 @@ impl SignalEvents {
             _ = self.resize.recv() => SignalEvent::Resize,
             _ = self.suspend.recv() => SignalEvent::Suspend,
             _ = self.continued.recv() => SignalEvent::Continue,
+            () = self.terminated.notified() => SignalEvent::Terminate,
         }
     }
 }
@@ -111,6 +117,8 @@ impl TerminationSignals {
             body();
             while let Ok(signal) = self.0.wait() {
                 if first.elapsed() >= SECOND_SIGNAL_AFTER {
+                    // Does nothing without a screen.
+                    terminal::restore();
                     let _ = self.0.thread_unblock();
                     let _ = sys::raise_with_default_action(signal);
                 }

@@ -1,11 +1,16 @@
 //! `fleet --copy`: to hosts that lack stalltop, checked, and removed at the end.
 
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::time::Instant;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use portable_pty::CommandBuilder;
 use serde_json::Value;
 
 use super::host_script::Hosts;
-use crate::harness::program;
+use crate::harness::{Session, prepared, program};
 
 /// A host that has no `stalltop-nowhere`; its temporary directory is `tmp` of the test.
 fn run(hosts: &Hosts, words: &str) -> (Value, String, Option<i32>) {
@@ -56,4 +61,40 @@ fn a_host_that_has_stalltop_is_not_asked_about() {
     let output = command.output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     assert!(report["hosts"][0]["error"].is_null() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn a_signal_while_it_is_copied_leaves_no_copy() {
+    let hosts = Hosts::new();
+    let temporary = hosts.path("tmp");
+    std::fs::create_dir_all(&temporary).unwrap();
+    let mut command = hosts.command("stalled1 web1 --yes --json", "stalltop-nowhere");
+    command.arg(format!("--copy={}", program())).env("TMPDIR", &temporary);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    let until = |what: &str, condition: &dyn Fn() -> bool| {
+        while !condition() {
+            assert!(begun.elapsed().as_secs() < 60, "{what}");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    };
+    until("nothing is copied", &|| hosts.path("copying").exists());
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), words.as_str()), (Some(3), "stalltop: stopped by a signal\n"));
+    until("a copy is left", &|| std::fs::read_dir(&temporary).unwrap().next().is_none());
+}
+
+#[test]
+fn a_signal_ends_the_question() {
+    let hosts = Hosts::new();
+    let mut command = CommandBuilder::new(program());
+    command.args(hosts.arguments_with_remote("web1 --once", "stalltop-nowhere"));
+    command.arg(format!("--copy={}", program()));
+    let mut session = Session::start(prepared(command), 120, 24);
+    session.until_text("[y/N]");
+    session.signal(Signal::SIGTERM);
+    session.until_text("stopped by a signal");
+    assert_eq!(session.ended().exit_code(), 3);
 }

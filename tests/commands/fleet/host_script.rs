@@ -17,7 +17,9 @@ case $host in
     text*) echo 'you may not enter'; exit 1;;
     refused*) echo 'ssh: connect to host: Connection refused' >&2; exit 255;;
     missing*) exec sh -c "no-such-$(basename "$2")";;
-    corrupt*) case $2 in *mktemp*) head -c 1000 | sh -c "$2"; exit;; esac;;
+    corrupt*) case $2 in *mktemp*) tr '\000' '\001' | sh -c "$2"; exit;; esac;;
+    # The connection stalls while the program is copied.
+    stalled*) case $2 in *mktemp*) { head -c 1000; touch "$(dirname "$0")/copying"; sleep 600; } | setsid sh -c "$2"; exit;; esac;;
     # Of a recording, as of a host whose connection has died.
     dying*) sh -c "$2 --for 300ms" 2>/dev/null; echo 'Connection reset by peer' >&2; exit 255;;
     # Once it has sent something, and a second sample after it.
@@ -52,7 +54,7 @@ impl Hosts {
         self.arguments_with_remote(words, program())
     }
 
-    fn arguments_with_remote(&self, words: &str, remote: &str) -> Vec<String> {
+    pub fn arguments_with_remote(&self, words: &str, remote: &str) -> Vec<String> {
         let mut arguments: Vec<String> = format!("fleet {words} -i 100ms").split_whitespace().map(str::to_owned).collect();
         let script = self.path("ssh").to_str().unwrap().to_owned();
         arguments.extend(["--remote", remote, "--ssh", &script].map(str::to_owned));
