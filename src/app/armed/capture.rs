@@ -77,14 +77,13 @@ impl Capture {
 
     /// Records a mark. Never blocks.
     pub fn mark(&mut self, at: Timestamp, text: &str) {
-        match &mut self.state {
+        let marked = match &mut self.state {
             CaptureState::Creating(_, pending) => pending.mark(at, text),
-            CaptureState::Recording(session) => {
-                if let Err(why) = session.mark(at, text) {
-                    stdio::print_stderr(&format!("the capture lacks the mark '{text}': {why}"));
-                }
-            }
-            CaptureState::Failed => {}
+            CaptureState::Recording(session) => session.mark(at, text),
+            CaptureState::Failed => Ok(()),
+        };
+        if let Err(why) = marked {
+            stdio::print_stderr(&format!("the capture lacks the mark '{text}': {why}"));
         }
     }
 

@@ -57,11 +57,11 @@ impl RecorderControl {
 
     /// Records the mark; the error says why the recording does not take it.
     pub fn mark(&mut self, at: Timestamp, text: &str) -> Result<(), &'static str> {
-        let recorded = self.session.as_mut().map_or(Ok(()), |session| session.mark(at, text));
-        if let Some(pending) = &mut self.pending_records {
-            pending.mark(at, text);
+        match (&mut self.session, &mut self.pending_records) {
+            (Some(session), _) => session.mark(at, text),
+            (None, Some(pending)) => pending.mark(at, text),
+            (None, None) => Ok(()),
         }
-        recorded
     }
 
     /// Writes the samples in memory to a new file, in the background. `baselines` are those at the oldest sample.
