@@ -81,7 +81,7 @@ impl EvaluatedRecording {
     /// The same, also without samples: one of several recordings, which may just have begun.
     pub fn open_even_empty(path: &Path, settings: &Settings) -> Result<EvaluatedRecording, Failure> {
         let replayer = Replayer::open(path).map_err(recorder::failure)?;
-        let baselines = recorder::baselines(replayer.section(recorder::baselines_section()));
+        let baselines = recorder::baselines(replayer.section(recorder::BASELINES_SECTION));
         let host = Arc::new(replayer.meta().host.clone());
         let rule_config = settings.rule_config_for(&host);
         let evaluator = Evaluator::new(baselines).with_rule_config(Arc::clone(&rule_config));

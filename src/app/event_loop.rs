@@ -1,7 +1,6 @@
 //! The event loop of the screen: select (wait for one event), update (change the state), act (carry out the effect). There is no
 //! logic in the arms of `select!`.
 
-use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::app::console::{self, Console, Left};
 use crate::app::demo_playlist::Playlist;
 use crate::app::disk_jobs::{ClosingReport, DiskJobs};
-use crate::app::frame_schedule::FrameSchedule;
+use crate::app::frame_schedule::{FrameSchedule, sleep_until_some};
 use crate::app::process_signal;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, SignalEvent};
@@ -138,7 +137,7 @@ impl EventLoop {
                     signal = signals.next() => LoopEvent::Signal(signal),
                     input = receive(next_input, keys) => LoopEvent::Input(input),
                     notice = saved_screens.next() => LoopEvent::ScreenSaved(notice),
-                    () = sleep_until_if_some(draw) => LoopEvent::Draw,
+                    () = sleep_until_some(draw) => LoopEvent::Draw,
                     events = timeline.next() => LoopEvent::Timeline(events),
                     () = sleep_until(tick) => LoopEvent::Tick,
                 }
@@ -376,12 +375,5 @@ async fn receive(next_input: &mut Option<Input>, keys: &mut mpsc::Receiver<Input
     match next_input.take() {
         Some(input) => input,
         None => keys.recv().await.unwrap_or(Input::Hangup),
-    }
-}
-
-async fn sleep_until_if_some(when: Option<Instant>) {
-    match when {
-        Some(when) => sleep_until(when).await,
-        None => pending().await,
     }
 }

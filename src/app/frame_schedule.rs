@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// The shortest time between two frames that answer keys or the mouse.
 const MIN_ANSWER_INTERVAL: Duration = Duration::from_millis(8);
@@ -69,6 +69,14 @@ impl FrameSchedule {
         };
         let is_needed = self.is_due || has_pending_bytes;
         is_needed.then(|| self.last_written.map_or_else(Instant::now, |written| written + interval))
+    }
+}
+
+/// Waits until then; forever without a time. Cancel-safe.
+pub async fn sleep_until_some(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
     }
 }
 

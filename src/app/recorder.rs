@@ -24,7 +24,7 @@ pub use pending_records::PendingRecords;
 pub use session::{RecordingResult, Session, SharedSession};
 
 /// The section with the baselines at the start of the recording.
-const BASELINES_SECTION: &str = "baselines";
+pub const BASELINES_SECTION: &str = "baselines";
 
 /// The meta frame.
 pub fn meta(host: &Host, interval: Duration, redaction: Redaction) -> Meta {
@@ -39,9 +39,4 @@ pub fn sections(baselines: &Baselines) -> Sections {
 /// Parses the baselines of a recording; empty if the section is missing or malformed.
 pub fn baselines(section: Option<&[u8]>) -> Baselines {
     section.and_then(|bytes| Baselines::from_bytes(bytes).ok()).unwrap_or_default()
-}
-
-/// The name of the section with the baselines.
-pub fn baselines_section() -> &'static str {
-    BASELINES_SECTION
 }

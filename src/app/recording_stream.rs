@@ -62,7 +62,7 @@ impl RecordingStream {
 
     /// The baselines of the recorded machine.
     pub fn baselines(&self) -> Baselines {
-        let section = self.sections.iter().find(|section| section.0 == recorder::baselines_section());
+        let section = self.sections.iter().find(|section| section.0 == recorder::BASELINES_SECTION);
         recorder::baselines(section.map(|section| section.1.as_slice()))
     }
 

@@ -30,10 +30,10 @@ mod tests;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use tokio::time::{Instant, sleep_until};
 
 use crate::app::config::Settings;
 use crate::app::disk_jobs::{ClosingReport, DiskJobs};
+use crate::app::frame_schedule::sleep_until_some;
 use crate::app::live_pipeline::LivePipeline;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::recorder;
@@ -154,7 +154,7 @@ impl Timeline {
             return Err(Failure::new(Exit::Damaged, format!("cannot replay {}", quoted(file)), why, ""));
         }
         let host = replayer.meta().host.clone();
-        let baselines = recorder::baselines(replayer.section(recorder::baselines_section()));
+        let baselines = recorder::baselines(replayer.section(recorder::BASELINES_SECTION));
         let evaluator = Evaluator::new(baselines).with_rule_config(settings.rule_config_for(&host));
         // A replayer of its own: it decodes the samples in order, while the screen moves in time.
         let mut samples = RecordingSamples::new(open()?);
@@ -328,12 +328,5 @@ async fn next_input(source: &mut SampleSource, store: &mut Store) -> Input {
             batch = file.analysis.next() => Input::Analysis(batch),
             event = source.next() => Input::Source(event),
         },
-    }
-}
-
-async fn sleep_until_some(when: Option<Instant>) {
-    match when {
-        Some(when) => sleep_until(when).await,
-        None => std::future::pending().await,
     }
 }

@@ -47,7 +47,7 @@ fn shown(evaluation: &Evaluation) -> String {
 fn sequential(path: &Path) -> (Vec<String>, Vec<Damage>) {
     let mut replayer = Replayer::open(path).unwrap();
     let host = Arc::new(replayer.meta().host.clone());
-    let baselines = recorder::baselines(replayer.section(recorder::baselines_section()));
+    let baselines = recorder::baselines(replayer.section(recorder::BASELINES_SECTION));
     let evaluator = Evaluator::new(baselines).with_rule_config(Settings::default().rule_config_for(&host));
     let mut evaluator = SampleEvaluator::new(host, evaluator);
     let mut list = Vec::new();

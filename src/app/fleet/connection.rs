@@ -127,7 +127,7 @@ impl HostThread {
         while let Some(event) = reader.next_event()? {
             match event {
                 StreamEvent::Meta(meta) => stream.meta = Some(*meta),
-                StreamEvent::Section { name, bytes } if name == recorder::baselines_section() => {
+                StreamEvent::Section { name, bytes } if name == recorder::BASELINES_SECTION => {
                     stream.baselines = recorder::baselines(Some(&bytes));
                 }
                 StreamEvent::Section { .. } => {}

@@ -13,7 +13,7 @@ use super::saving;
 use super::source::FleetSource;
 use crate::app::console::{Console, Left, Shown};
 use crate::app::disk_jobs::{ClosingReport, DiskJobs};
-use crate::app::frame_schedule::FrameSchedule;
+use crate::app::frame_schedule::{FrameSchedule, sleep_until_some};
 use crate::app::program::allocator;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, SignalEvent};
@@ -100,7 +100,7 @@ impl<'a> FleetLoop<'a> {
                     signal = signals.next() => LoopEvent::Signal(signal),
                     input = keys.recv() => LoopEvent::Input(input.unwrap_or(Input::Hangup)),
                     notice = saved.next() => LoopEvent::Saved(notice),
-                    () = sleep_until(draw.unwrap_or(tick)), if draw.is_some() => LoopEvent::Draw,
+                    () = sleep_until_some(draw) => LoopEvent::Draw,
                     // The states are taken when the frame is drawn.
                     () = notify.notified(), if !is_due => LoopEvent::Hosts,
                     () = sleep_until(tick) => LoopEvent::Tick,

@@ -112,7 +112,7 @@ impl RecordedHost {
     fn open(name: &str, path: &Path, settings: &Settings) -> RecordedHost {
         let recording = Replayer::open(path).map_err(|error| recorder::failure(error).to_string()).map(|replayer| {
             let host = Arc::new(replayer.meta().host.clone());
-            let baselines = recorder::baselines(replayer.section(recorder::baselines_section()));
+            let baselines = recorder::baselines(replayer.section(recorder::BASELINES_SECTION));
             let initial = Evaluator::new(baselines).with_rule_config(settings.rule_config_for(&host));
             let evaluator = SampleEvaluator::new(host, initial.clone());
             Played { replayer, initial, evaluator, next: 0 }
