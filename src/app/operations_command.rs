@@ -1,9 +1,9 @@
 //! `record --ops CMD`: a command that prints a running total is run repeatedly on a thread of its own, and each sample contains
 //! the last total. Neither sampling nor recording waits for it.
 //!
-//! It is run by `/bin/sh -c`, one at a time (`child_process`); its standard input and standard error are /dev/null. The first word
-//! of its output must be a number; 4 KiB of it are read. It must end with exit code 0, unless it
-//! prints more: a client that cannot connect may print 0. It has the privileges of the user who records.
+//! It is run by `/bin/sh -c`, one at a time (`child_process`); its standard input and standard error are /dev/null. Of its output
+//! 4 KiB are read, and their first word must be a number. Its exit code must be 0, since a client that cannot connect may print 0;
+//! that of a command which prints more than 4 KiB is ignored. It has the privileges of the user who records.
 
 use std::ffi::OsStr;
 use std::fmt;

@@ -20,8 +20,8 @@ pub struct OnFinding {
 }
 
 impl OnFinding {
-    /// Whether `--on` has no command (only captures may use it).
-    pub fn is_without_effect(&self) -> bool {
+    /// Whether `--on` is given without a command, which only captures may use.
+    pub fn lacks_command(&self) -> bool {
         self.on_finding.is_none() && !self.on.is_empty()
     }
 

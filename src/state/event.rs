@@ -172,7 +172,7 @@ pub enum Effect {
     SaveScreen,
     /// `C`: open the chooser with the columns that the frame has, by `ClickTarget::Columns`
     ChooseColumns,
-    /// Save `Lists::chosen_columns` and `Lists::task_rows`
+    /// Save what the next run begins with: the theme, the chosen columns, the hidden panes and the kind of rows of tasks
     SaveChoices,
     /// The user has confirmed: send this signal to this process; the reply is `Event::Notice`
     SendSignal {

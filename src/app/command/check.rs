@@ -62,11 +62,11 @@ fn check_usage(check: &Check) -> Result<(), Failure> {
         let why = "a plugin's status is one line, once";
         return Err(Failure::new(Exit::Usage, "cannot --watch with --format nagios", why, "use --format text or json"));
     }
-    if !check.watch && (check.on_finding.on_finding.is_some() || check.on_finding.is_without_effect()) {
+    if !check.watch && (check.on_finding.on_finding.is_some() || check.on_finding.lacks_command()) {
         let why = "check prints its findings once, at the end";
         return Err(Failure::new(Exit::Usage, "cannot use --on and --on-finding", why, "add --watch"));
     }
-    if check.on_finding.is_without_effect() {
+    if check.on_finding.lacks_command() {
         let why = "there is no --on-finding";
         return Err(Failure::new(Exit::Usage, "cannot use --on", why, "add --on-finding CMD, or select with --only"));
     }

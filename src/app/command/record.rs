@@ -30,7 +30,7 @@ pub fn record(root: Root, configuration: &Configuration, options: &Record) -> Re
     if let Some(directory) = &options.armed.directory {
         return armed::record_armed(root, configuration, options, directory);
     }
-    if options.on_finding.is_without_effect() {
+    if options.on_finding.lacks_command() {
         let why = "there is neither --armed nor --on-finding";
         return Err(Failure::new(Exit::Usage, "cannot use --on", why, "add --armed DIR or --on-finding CMD"));
     }

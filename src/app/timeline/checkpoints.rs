@@ -143,7 +143,7 @@ impl CheckpointedEvaluation {
         before.or(self.checkpoints.first_key_value()).map_or(&self.initial, |(_, evaluator)| evaluator)
     }
 
-    /// Whether the last evaluation was that of a sequential run. Ahead of the straight run it need not be.
+    /// Whether the last evaluation was that of a sequential run. Ahead of that run it need not be.
     pub fn is_exact(&self) -> bool {
         self.cursor.as_ref().is_none_or(|cursor| cursor.exact)
     }

@@ -43,7 +43,7 @@ pub enum Tail {
     Growing,
     /// After a complete frame, but without an end frame: the recorder was killed. Only what it had not written is missing.
     Unfinished,
-    /// Inside a frame, of `need` bytes if its header is complete.
+    /// Inside a frame, of `frame_bytes` if its header is complete.
     Torn { offset: u64, available_bytes: u64, frame_bytes: Option<u64> },
 }
 

@@ -64,7 +64,7 @@ impl RecordingWriter {
     }
 
     /// Continues in the next storage, if there is one: it begins with what the last one may have lost. False if there is none
-    /// now; the mode says whether it is tried again.
+    /// now: in the state `StorageFailed` it is tried again, in `Failed` not.
     pub(super) fn switch_to_successor(&mut self) -> bool {
         let WriterState::StorageFailed { reason: why, .. } = &self.state else { return false };
         let Some(successor) = self.storage.create_successor() else {
