@@ -50,7 +50,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("zstd", &["kernel", "recording", "app"]),
     ("ratatui", &["view", "app"]),
     ("unicode_segmentation", &["view", "report"]),
-    ("unicode_width", &["view", "report"]),
+    ("unicode_width", &["units", "view", "report"]),
     ("crossterm", &["app"]),
     ("tokio", &["app"]),
     ("tui_input", &["state", "view", "app"]),

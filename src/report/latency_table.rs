@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::formatting::{printable, three_digits};
 use crate::units::Millis;
-use crate::units::format::optional_latency;
+use crate::units::format::{fitting_start, optional_latency, width};
 
 pub const LABEL_COLUMNS: usize = 20;
 /// The last is the maximum.
@@ -41,7 +41,7 @@ impl LatencyTable {
     }
 
     pub fn row(self, text: &mut String, label: &str, row: &LatencyRow) {
-        let _ = write!(text, "{label:LABEL_COLUMNS$}{:>1$}", three_digits(row.per_second), self.rate_columns);
+        let _ = write!(text, "{}{:>2$}", pad_label(label), three_digits(row.per_second), self.rate_columns);
         for value in [row.mean].into_iter().chain(row.quantiles) {
             let _ = write!(text, "{:>8}", optional_latency(value));
         }
@@ -52,8 +52,13 @@ impl LatencyTable {
 /// Name and pid, at most as wide as a label with a space behind it.
 pub fn process_label(name: &str, pid: u32) -> String {
     let pid = format!(" ({pid})");
-    let width = (LABEL_COLUMNS - 1).saturating_sub(pid.len());
-    format!("{:.width$}{pid}", printable(name))
+    let name = printable(name);
+    format!("{}{pid}", fitting_start(&name, (LABEL_COLUMNS - 1).saturating_sub(pid.len())))
+}
+
+/// With blanks behind it.
+pub fn pad_label(label: &str) -> String {
+    format!("{label}{}", " ".repeat(LABEL_COLUMNS.saturating_sub(width(label))))
 }
 
 /// Mean and quantiles of a row as JSON.

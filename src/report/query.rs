@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::formatting::rfc3339;
 use super::json::to_line;
-use super::latency_table::{LABEL_COLUMNS, LatencyJson, LatencyRow, LatencyTable, QUANTILES, process_label};
+use super::latency_table::{LABEL_COLUMNS, LatencyJson, LatencyRow, LatencyTable, QUANTILES, pad_label, process_label};
 use crate::interval::query::{PreemptorSpan, QueryInterval, QueryPart, QuerySpan};
 use crate::sample::Name;
 use crate::units::Millis;
@@ -53,7 +53,7 @@ fn preemptors(text: &mut String, interval: &QueryInterval) {
             0 => "CPU limit of cgroup".to_owned(),
             _ => process_label(&name.to_string_lossy(), *pid),
         };
-        let _ = writeln!(text, "{label:LABEL_COLUMNS$}{count:>9}");
+        let _ = writeln!(text, "{}{count:>9}", pad_label(&label));
     }
     if others > 0 {
         let _ = writeln!(text, "{:LABEL_COLUMNS$}{others:>9}", "others");

@@ -1,6 +1,25 @@
-//! Formats numbers, for all layers: three significant digits, latencies and bytes with a unit, plurals.
+//! Formats numbers and measures text, for all layers: three significant digits, latencies and bytes with a unit, plurals.
+
+use unicode_width::UnicodeWidthStr;
 
 use super::Millis;
+
+/// Width in cells of a terminal.
+pub fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// The longest beginning that fits into this number of cells.
+pub fn fitting_start(text: &str, cells: usize) -> &str {
+    let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    ends.filter_map(|end| text.get(..end)).take_while(|start| width(start) <= cells).last().unwrap_or_default()
+}
+
+/// The longest end that fits into this number of cells.
+pub fn fitting_end(text: &str, cells: usize) -> &str {
+    let mut starts = text.char_indices().map(|(at, _)| at);
+    starts.find_map(|start| text.get(start..).filter(|end| width(end) <= cells)).unwrap_or_default()
+}
 
 /// Three significant digits, at most two decimals: `0`, `0.39`, `41.0`, `1234`.
 pub fn three_digits(value: f64) -> String {
@@ -96,6 +115,12 @@ pub fn singular_or_plural<'a>(count: impl std::fmt::Display, one: &'a str, many:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_is_cut_by_cells() {
+        assert_eq!([0, 1, 2, 5, 6, 9].map(|cells| fitting_start("日本語", cells)), ["", "", "日", "日本", "日本語", "日本語"]);
+        assert_eq!([0, 1, 2, 5, 6, 9].map(|cells| fitting_end("日本語", cells)), ["", "", "語", "本語", "日本語", "日本語"]);
+    }
 
     #[test]
     fn numbers_have_three_digits() {

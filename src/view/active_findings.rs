@@ -92,7 +92,7 @@ fn consequence_line(evaluation: &Evaluation, finding: &Finding, width: u16) -> S
 fn current_headline(evaluation: &Evaluation, finding: &Finding, cells: usize) -> String {
     let age = figures_age(finding, evaluation.interval.at());
     let age = age.map_or_else(String::new, |age| format!(" ({age} ago)"));
-    headline(evaluation, finding, cells.saturating_sub(age.chars().count())) + &age
+    headline(evaluation, finding, cells.saturating_sub(format::width(&age))) + &age
 }
 
 /// The sentence of a finding, in lines.
@@ -159,7 +159,7 @@ fn single_line(evaluation: &Evaluation, finding: &Finding, consequences: usize, 
         counts.push(format!(" (+{consequences})"));
     }
     let with_count = counts.into_iter().map(|count| words.clone() + &count);
-    let fitting = with_count.filter(|line| line.chars().count() <= cells).map(|line| wrap_safe(line, cells, usize::MAX));
+    let fitting = with_count.filter(|line| format::width(line) <= cells).map(|line| wrap_safe(line, cells, usize::MAX));
     fitting.into_iter().find(|lines| lines.len() == 1).unwrap_or_else(|| wrap_safe(words, cells, 1))
 }
 

@@ -79,7 +79,7 @@ fn fitting_list(words: &[String], cells: usize) -> (String, bool) {
         let separator = if at == 0 { "" } else { ", " };
         let rest = words.len() - at - 1;
         let room = cells.saturating_sub(if rest > 0 { format!(" +{rest}").len() } else { 0 });
-        if at > 0 && text.chars().count() + separator.len() + word.chars().count() > room {
+        if at > 0 && format::width(&text) + separator.len() + format::width(word) > room {
             return (format!("{text} +{}", rest + 1), true);
         }
         text += separator;

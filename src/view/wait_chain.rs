@@ -6,6 +6,7 @@ use super::text::{self, format_number};
 use super::theme::StyleRole;
 use crate::findings::{CHAIN_CONFIDENCE, ChainLink, Evaluation, Finding, Value, WaitChain, wait_chains};
 use crate::safe;
+use crate::units::format::{fitting_end, width};
 
 /// Cells by which each link is indented below the one before, and the deepest that is.
 const INDENT: usize = 3;
@@ -22,13 +23,12 @@ pub fn chain_lines(evaluation: &Evaluation, width: usize) -> Vec<SafeLine> {
 /// A link that is a file: the end of a path that does not fit into a line, without its mount.
 fn end_of_path(what: String, cells: usize) -> String {
     const FILE: &str = "file ";
-    let Some(path) = what.strip_prefix(FILE).filter(|_| what.chars().count() > cells) else { return what };
+    let Some(path) = what.strip_prefix(FILE).filter(|_| width(&what) > cells) else { return what };
     let path = path.split(", on ").next().unwrap_or(path);
     let room = cells.saturating_sub(FILE.len() + 1);
-    let skipped = path.chars().count().saturating_sub(room);
-    match skipped {
-        0 => format!("{FILE}{path}"),
-        _ => format!("{FILE}…{}", path.chars().skip(skipped).collect::<String>()),
+    match fitting_end(path, room) {
+        end if end == path => format!("{FILE}{path}"),
+        end => format!("{FILE}…{end}"),
     }
 }
 

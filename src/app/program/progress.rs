@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use super::stdio;
+use crate::units::format::width;
 
 /// A command that takes less shows nothing.
 const SHOWN_AFTER: Duration = Duration::from_millis(500);
@@ -40,7 +41,7 @@ impl Progress {
         }
         self.next_line = now + SHOWN_EVERY;
         let line = format!("stalltop: {label}: {} %", done * 100 / all.max(1));
-        self.width = line.chars().count();
+        self.width = width(&line);
         stdio::overwrite_stderr_line(&line);
     }
 

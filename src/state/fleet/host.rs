@@ -8,6 +8,7 @@ use crate::interval::Interval;
 use crate::interval::disk::Operation;
 use crate::sample::disk::find_disk;
 use crate::units::PerSecond;
+use crate::units::format::width;
 
 /// A host is silent after so many intervals without a sample, and not before `MIN_SILENCE_NS`.
 const SILENT_INTERVALS: u64 = 3;
@@ -214,8 +215,8 @@ impl HostSummary {
     }
 
     /// The longest headline that fits, else the shortest.
-    pub fn headline(&self, characters: usize) -> &str {
-        let fits = |text: &&String| text.chars().count() <= characters;
+    pub fn headline(&self, cells: usize) -> &str {
+        let fits = |text: &&String| width(text) <= cells;
         self.headlines.iter().rev().find(fits).or(self.headlines.first()).map_or("", String::as_str)
     }
 }
