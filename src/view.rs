@@ -54,7 +54,7 @@ mod wait_location;
 use crate::findings::Evaluation;
 use crate::safe;
 use crate::sample::Instant;
-use crate::state::fleet::FleetState;
+use crate::state::fleet::{FleetEvent, FleetState};
 use crate::state::layout::{MIN_SIZE, ScreenLayout};
 use crate::state::screen::with_screens;
 use crate::state::{ClickTarget, Event, Overlay, PageItems, Screen, SourceStatus, State};
@@ -140,6 +140,11 @@ pub fn render_fleet_into(state: &FleetState, buffer: &mut Buffer) -> Vec<HitArea
         theme::replace_with_ascii(buffer);
     }
     hit_areas
+}
+
+/// An event with what the drawn frame of the fleet shows; sent before keys and the wheel.
+pub fn fleet_frame_event(state: &FleetState) -> Option<FleetEvent> {
+    state.help().map(|_| FleetEvent::MaxScroll(fleet::max_help_scroll(state)))
 }
 
 /// A frame of its own, as large as the terminal, for what is not drawn on it.

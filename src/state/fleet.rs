@@ -53,7 +53,8 @@ pub struct FleetState {
     pub filter: String,
     /// The filter that is being edited
     prompt: Option<Input>,
-    help: bool,
+    /// The first visible line of the open help
+    help: Option<usize>,
     notice: Option<ShownNotice>,
     /// The present time on the clock that samples arrive on: CLOCK_BOOTTIME, in a replay the time that is shown
     pub now_ns: u64,
@@ -104,6 +105,8 @@ pub enum FleetEvent {
     /// The end of the recordings has been reached, or left again
     PlaybackEnded(bool),
     Notice(Notice),
+    /// How far the open help can be scrolled: before a key or the wheel
+    MaxScroll(usize),
     /// Theme and characters have been chosen on the screens of a host
     Terminal(TerminalCapabilities),
 }
@@ -133,6 +136,8 @@ pub enum FleetEffect {
 pub fn update(state: &mut FleetState, event: FleetEvent) -> FleetEffect {
     match event {
         FleetEvent::Key(key) => return state.on_key(key),
+        FleetEvent::ClickHost(_) if state.help.is_some() => state.help = None,
+        FleetEvent::Wheel(rows) if state.help.is_some() => state.scroll_help(rows),
         FleetEvent::ClickHost(host) => {
             if state.selected_host() == Some(host) && state.selected.is_some() {
                 return FleetEffect::Open(host);
@@ -160,6 +165,7 @@ pub fn update(state: &mut FleetState, event: FleetEvent) -> FleetEffect {
             }
         }
         FleetEvent::Notice(notice) => state.notify(notice),
+        FleetEvent::MaxScroll(max) => state.help = state.help.map(|offset| offset.min(max)),
         FleetEvent::Terminal(terminal) => state.setup.terminal = terminal,
     }
     state.scroll_to_cursor();
@@ -181,7 +187,7 @@ impl FleetState {
             top: 0,
             filter: String::new(),
             prompt: None,
-            help: false,
+            help: None,
             notice: None,
             now_ns: 0,
             realtime_ns: 0,
@@ -197,7 +203,8 @@ impl FleetState {
         self.prompt.as_ref()
     }
 
-    pub fn is_help_open(&self) -> bool {
+    /// The open help: its first visible line.
+    pub fn help(&self) -> Option<usize> {
         self.help
     }
 

@@ -4,6 +4,7 @@ mod columns;
 mod host_findings;
 mod key_line;
 
+use super::help;
 use super::pane::Pane;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
@@ -17,9 +18,6 @@ use crate::state::fleet::layout::{FleetLayout, MIN_SIZE};
 use crate::state::fleet::{FleetPlayback, FleetState};
 use crate::units::format::plural;
 use crate::units::time;
-
-/// Column of the descriptions of the help.
-const DESCRIPTION_COLUMN: usize = 15;
 
 /// Draws a frame.
 pub fn draw(state: &FleetState, pane: &mut Pane) {
@@ -39,8 +37,8 @@ pub fn draw(state: &FleetState, pane: &mut Pane) {
         host_findings::draw(state, &mut pane.subarea(0, top, width, layout.finding_rows + 1));
     }
     key_line::draw(state, &mut pane.subarea(0, height - 1, width, 1));
-    if state.is_help_open() {
-        draw_help(state, &mut pane.subarea(0, 1, width, height - 2));
+    if let Some(scroll_offset) = state.help() {
+        help::draw_page(help_lines(state, width), scroll_offset, pane);
     }
 }
 
@@ -132,25 +130,20 @@ fn cause_line(state: &FleetState, cause: &FleetCause, width: usize) -> SafeLine 
     line
 }
 
-fn draw_help(state: &FleetState, pane: &mut Pane) {
-    pane.clear();
-    pane.rule(0);
-    pane.subarea(2, 0, pane.width().saturating_sub(4), 1).line(0, (" KEYS ", StyleRole::Bold));
-    let room = usize::from(pane.width()).saturating_sub(DESCRIPTION_COLUMN + 1);
-    let mut y = 1;
-    let mut entry = |pane: &mut Pane, label: &'static str, label_role: StyleRole, words: &str| {
-        for (at, words) in text::wrap(words, room, usize::MAX).into_iter().enumerate() {
-            let mut line = SafeLine::new(safe!("  {}", if at == 0 { label } else { "" }), label_role);
-            line.pad_to(DESCRIPTION_COLUMN);
-            pane.line(y, line.with(SafeText::sanitize(words), StyleRole::Plain));
-            y += 1;
-        }
+/// Maximum scroll offset of the open help.
+pub fn max_help_scroll(state: &FleetState) -> usize {
+    let (width, height) = state.setup().size;
+    help::max_scroll_of(help_lines(state, width).len(), height)
+}
+
+fn help_lines(state: &FleetState, width: u16) -> Vec<SafeLine> {
+    let entry = |label: &'static str, role: StyleRole, words: &str| {
+        let words = text::wrap(words, help::description_width(width), usize::MAX).into_iter().enumerate();
+        let line = |(at, words)| help::entry_line(if at == 0 { label } else { "" }, role, words, StyleRole::Plain);
+        words.map(line).collect::<Vec<SafeLine>>()
     };
-    for binding in BINDINGS.iter().filter(|binding| state.playback().is_some() || !binding.replay_only) {
-        entry(pane, binding.key_label, StyleRole::Key, binding.description);
-    }
-    entry(pane, "", StyleRole::Plain, " ");
-    for (word, meaning) in columns::WORDS {
-        entry(pane, word, StyleRole::Bold, meaning);
-    }
+    let bindings = BINDINGS.iter().filter(|binding| state.playback().is_some() || !binding.replay_only);
+    let keys = bindings.flat_map(|binding| entry(binding.key_label, StyleRole::Key, binding.description));
+    let words = columns::WORDS.into_iter().flat_map(|(word, meaning)| entry(word, StyleRole::Bold, meaning));
+    keys.chain([SafeLine::default()]).chain(words).collect()
 }

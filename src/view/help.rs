@@ -1,7 +1,5 @@
 //! The help page: all keys, from the key table, a legend of the symbols, and the words of the headings.
 
-use ratatui::layout::Rect;
-
 use super::pane::Pane;
 use super::safe_line::SafeLine;
 use super::safe_text::SafeText;
@@ -15,16 +13,27 @@ use crate::state::{Screen, State};
 const DESCRIPTION_COLUMN: u16 = 15;
 
 pub fn draw(state: &State, scroll_offset: usize, pane: &mut Pane) {
+    let lines = page_lines(state, pane.width());
+    draw_page(lines, scroll_offset, pane);
+}
+
+/// Maximum scroll offset.
+pub fn max_scroll(state: &State) -> usize {
+    let (width, height) = state.setup.size;
+    max_scroll_of(page_lines(state, width).len(), height)
+}
+
+/// Between the first and the last row of the screen: a rule with titles, the lines from this one on, and a scroll bar.
+pub fn draw_page(lines: Vec<SafeLine>, scroll_offset: usize, pane: &mut Pane) {
     let (width, height) = (pane.width(), pane.height());
-    let area = Rect { x: 0, y: 1, width, height: height.saturating_sub(2) };
-    let mut pane = pane.subarea(area.x, area.y, area.width, area.height);
+    let top = scroll_offset.min(max_scroll_of(lines.len(), height));
+    let mut pane = pane.subarea(0, 1, width, height.saturating_sub(2));
     pane.clear();
     pane.rule(0);
     let mut title = pane.subarea(2, 0, width.saturating_sub(4), 1);
     title.line(0, (" KEYS ", StyleRole::Bold));
     title.line_right(0, (safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), StyleRole::Dim));
-    let lines = page_lines(state, width);
-    let (count, top) = (lines.len(), scroll_offset.min(max_scroll(state)));
+    let count = lines.len();
     for (y, line) in (1..pane.height()).zip(lines.into_iter().skip(top)) {
         pane.line(y, line);
     }
@@ -32,11 +41,10 @@ pub fn draw(state: &State, scroll_offset: usize, pane: &mut Pane) {
     pane.subarea(0, 1, width, visible).scroll_bar(count, top, usize::from(visible));
 }
 
-/// Maximum scroll offset.
-pub fn max_scroll(state: &State) -> usize {
-    let (width, height) = state.setup.size;
+/// Of a page with this number of lines, on a screen of this height.
+pub fn max_scroll_of(lines: usize, height: u16) -> usize {
     // The header, the key line, and the rule above the keys.
-    page_lines(state, width).len().saturating_sub(usize::from(height.saturating_sub(3)))
+    lines.saturating_sub(usize::from(height.saturating_sub(3)))
 }
 
 /// The keys, the legend and the glossary.
@@ -76,7 +84,8 @@ const WORDS: [(&str, &str); 9] = [
     ("PSI", "share of the time in which some task (full: all tasks) waited, from /proc/pressure"),
 ];
 
-fn entry_line(label: &'static str, label_role: StyleRole, words: String, role: StyleRole) -> SafeLine {
+/// A key or a word, and its meaning.
+pub fn entry_line(label: &'static str, label_role: StyleRole, words: String, role: StyleRole) -> SafeLine {
     let mut line = SafeLine::new(safe!("  {label}"), label_role);
     line.pad_to(usize::from(DESCRIPTION_COLUMN));
     line.with(SafeText::sanitize(words), role)
@@ -91,7 +100,8 @@ fn title_line(title: &'static str, width: u16) -> SafeLine {
     line
 }
 
-fn description_width(width: u16) -> usize {
+/// Cells of a meaning.
+pub fn description_width(width: u16) -> usize {
     usize::from(width.saturating_sub(DESCRIPTION_COLUMN + 1))
 }
 

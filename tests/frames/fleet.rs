@@ -116,3 +116,26 @@ fn nothing_of_a_host_acts_on_the_terminal() {
         assert!(!text.contains(acts) && text.contains("\\u{1b}[2J"), "{text}");
     }
 }
+
+#[test]
+fn the_help_scrolls_to_its_end() {
+    let mut state = state(hosts(), (40, 10));
+    update(&mut state, FleetEvent::Key(Key::Char('?')));
+    assert!(!text(&state).contains(" ours "), "{}", text(&state));
+    for key in [Key::Char('G'), Key::Down] {
+        report_frame(&mut state);
+        update(&mut state, FleetEvent::Key(key));
+    }
+    assert!(text(&state).contains(" ours "), "{}", text(&state));
+    report_frame(&mut state);
+    update(&mut state, FleetEvent::Key(Key::Up));
+    let last = text(&state);
+    assert!(!last.contains(" ours "), "{last}");
+    update(&mut state, FleetEvent::Key(Key::Char('?')));
+    assert!(state.help().is_none());
+}
+
+/// What the event loop does before a key.
+fn report_frame(state: &mut FleetState) {
+    update(state, view::fleet_frame_event(state).unwrap());
+}

@@ -169,6 +169,9 @@ impl<'a> FleetLoop<'a> {
     fn dispatch(&mut self, event: LoopEvent, console: &mut Console) -> io::Result<Next> {
         if matches!(event, LoopEvent::Input(_)) {
             self.schedule.answer_input();
+            if let Some(known) = view::fleet_frame_event(&self.state) {
+                update(&mut self.state, known);
+            }
         }
         let effect = match event {
             LoopEvent::Signal(SignalEvent::Terminate) | LoopEvent::Input(Input::Hangup) => return Ok(Next::Quit),

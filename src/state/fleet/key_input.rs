@@ -12,6 +12,9 @@ use crate::state::prompt::edit_line;
 /// The fastest playback.
 const MAX_SPEED: f64 = 1000.0;
 
+/// The header, the rule above the help, and the key line.
+const HELP_FRAME_ROWS: u16 = 3;
+
 impl FleetState {
     pub(super) fn on_key(&mut self, key: Key) -> FleetEffect {
         if key == Key::Control('c') {
@@ -22,23 +25,33 @@ impl FleetState {
         }
         self.notice = None;
         let Some(action) = keys::action(key, self.playback.is_some()) else {
-            let was_open = std::mem::take(&mut self.help);
-            if !was_open && let Key::Char(character) = key {
+            let help = self.help.take();
+            if help.is_none()
+                && let Key::Char(character) = key
+            {
                 self.notify(Notice::new(format!("{character} does nothing here: ? shows all keys")));
             }
             return FleetEffect::Redraw;
         };
-        if std::mem::take(&mut self.help) {
+        if self.help.is_some() {
+            let page = i64::from(self.setup.size.1.saturating_sub(HELP_FRAME_ROWS).max(2)) - 1;
+            match rows_of(action, page) {
+                Some(rows) => self.scroll_help(rows),
+                None => self.help = None,
+            }
             return FleetEffect::Redraw;
         }
         let page = i64::from(FleetLayout::new(self).host_rows.max(2)) - 1;
+        if let Some(rows) = rows_of(action, page) {
+            self.move_by(rows);
+        }
         match action {
-            FleetAction::Up => self.move_by(-1),
-            FleetAction::Down => self.move_by(1),
-            FleetAction::PageUp => self.move_by(-page),
-            FleetAction::PageDown => self.move_by(page),
-            FleetAction::First => self.move_by(i64::from(i32::MIN)),
-            FleetAction::Last => self.move_by(i64::from(i32::MAX)),
+            FleetAction::Up
+            | FleetAction::Down
+            | FleetAction::PageUp
+            | FleetAction::PageDown
+            | FleetAction::First
+            | FleetAction::Last => {}
             FleetAction::Open => return self.selected_host().map_or(FleetEffect::Nothing, FleetEffect::Open),
             FleetAction::Back => self.set_filter(String::new()),
             FleetAction::Filter => self.prompt = Some(Input::new(self.filter.clone())),
@@ -50,7 +63,7 @@ impl FleetState {
             FleetAction::Faster => return self.set_speed(2.0),
             FleetAction::Slower => return self.set_speed(0.5),
             FleetAction::Step(seconds) => return FleetEffect::Step(seconds),
-            FleetAction::Help => self.help = true,
+            FleetAction::Help => self.help = Some(0),
             FleetAction::Repaint => return FleetEffect::Repaint,
             FleetAction::Suspend => return FleetEffect::Suspend,
             FleetAction::Quit => return FleetEffect::Quit,
@@ -98,9 +111,27 @@ impl FleetState {
         self.selected = self.rows.get(row.min(self.rows.len().saturating_sub(1))).copied();
     }
 
+    /// `FleetEvent::MaxScroll` limits it.
+    pub(super) fn scroll_help(&mut self, rows: i64) {
+        self.help = self.help.map(|offset| offset.saturating_add_signed(isize::try_from(rows).unwrap_or(0)));
+    }
+
     /// Scrolls the least distance that makes the row under the cursor visible.
     pub(super) fn scroll_to_cursor(&mut self) {
         let (row, height) = (self.selected_row(), usize::from(FleetLayout::new(self).host_rows).max(1));
         self.top = self.top.clamp((row + 1).saturating_sub(height), row).min(self.rows.len().saturating_sub(height));
     }
+}
+
+/// The number of rows by which an action moves the cursor; `None`: it does something else.
+fn rows_of(action: FleetAction, page: i64) -> Option<i64> {
+    Some(match action {
+        FleetAction::Up => -1,
+        FleetAction::Down => 1,
+        FleetAction::PageUp => -page,
+        FleetAction::PageDown => page,
+        FleetAction::First => i64::from(i32::MIN),
+        FleetAction::Last => i64::from(i32::MAX),
+        _ => return None,
+    })
 }
