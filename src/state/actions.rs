@@ -159,7 +159,8 @@ impl State {
             ClickTarget::Item(item) => self.select_item(item),
             ClickTarget::Pane(pane) => self.focus_pane(pane),
             ClickTarget::Columns(columns) => self.open_column_chooser(columns),
-            ClickTarget::PaletteEntry(_)
+            ClickTarget::Overlay
+            | ClickTarget::PaletteEntry(_)
             | ClickTarget::ColumnChoice(_)
             | ClickTarget::Setting { .. }
             | ClickTarget::Signal(_)

@@ -99,7 +99,7 @@ impl State {
                 }
                 Effect::Redraw
             }
-            ClickTarget::Nothing => Effect::Nothing,
+            ClickTarget::Overlay => Effect::Nothing,
             _ => return self.close_column_chooser(&chooser),
         };
         self.overlay = Some(Overlay::ColumnChooser(chooser));

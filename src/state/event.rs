@@ -115,6 +115,8 @@ pub enum ClickTarget {
     },
     /// Index in `ProcessSignal::ALL`
     Signal(usize),
+    /// Within an overlay, beside what can be chosen there
+    Overlay,
     /// Index in `FleetState::hosts`
     FleetHost(usize),
     /// The times of the columns of a graph or of the timeline, in nanoseconds since the Unix epoch

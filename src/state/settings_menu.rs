@@ -98,7 +98,7 @@ impl State {
                 menu.selected = index;
                 self.change_setting(&menu, next)
             }
-            ClickTarget::Setting { .. } | ClickTarget::Nothing => Effect::Nothing,
+            ClickTarget::Setting { .. } | ClickTarget::Overlay => Effect::Nothing,
             _ => return Effect::Redraw,
         };
         self.overlay = Some(Overlay::Settings(menu));

@@ -97,7 +97,7 @@ impl State {
                 question.select(index);
                 Effect::Redraw
             }
-            ClickTarget::Nothing => Effect::Nothing,
+            ClickTarget::Overlay => Effect::Nothing,
             _ => return Effect::Redraw,
         };
         self.overlay = Some(Overlay::SignalQuestion(question));

@@ -13,7 +13,7 @@ pub fn draw(state: &State, chooser: &ColumnChooser, pane: &mut Pane) {
     let (width, height) = (WIDTH.min(pane.width()), lines.saturating_add(2).min(pane.height()));
     let mut frame = pane.subarea((pane.width() - width) / 2, (pane.height() - height) / 2, width, height);
     frame.clear();
-    frame.on_click(ClickTarget::Nothing);
+    frame.on_click(ClickTarget::Overlay);
     let mut inner = frame.framed(("Columns", StyleRole::Bold), ("Space changes, Esc closes", StyleRole::Dim));
     let top = (chooser.selected + 1).saturating_sub(usize::from(inner.height()));
     for (y, (at, &column)) in (0..inner.height()).zip(chooser.columns.iter().enumerate().skip(top)) {

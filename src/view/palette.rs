@@ -19,7 +19,7 @@ pub fn draw(palette: &Palette, pane: &mut Pane) {
     let x = (pane.width() - width) / 2;
     let mut frame = pane.subarea(x, u16::from(pane.height() > height), width, height);
     frame.clear();
-    frame.on_click(ClickTarget::Nothing);
+    frame.on_click(ClickTarget::Overlay);
     let title = ("Actions, screens, findings", StyleRole::Bold);
     let mut inner = frame.framed(title, ("Enter does it, Esc closes", StyleRole::Dim));
     let room = usize::from(inner.width()).saturating_sub(3);

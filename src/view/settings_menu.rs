@@ -21,7 +21,7 @@ pub fn draw(state: &State, menu: &SettingsMenu, pane: &mut Pane) {
     let (width, height) = (WIDTH.min(pane.width()), lines.saturating_add(2).min(pane.height()));
     let mut frame = pane.subarea((pane.width() - width) / 2, (pane.height() - height) / 2, width, height);
     frame.clear();
-    frame.on_click(ClickTarget::Nothing);
+    frame.on_click(ClickTarget::Overlay);
     let mut inner = frame.framed(("Settings", StyleRole::Bold), ("← → change, Esc closes", StyleRole::Dim));
     let top = (menu.selected + 1).saturating_sub(usize::from(inner.height()));
     for (y, (at, &setting)) in (0..inner.height()).zip(menu.settings.iter().enumerate().skip(top)) {

@@ -18,7 +18,7 @@ pub fn draw(question: &SignalQuestion, pane: &mut Pane) {
     let (width, height) = (MAX_WIDTH.min(pane.width()), lines.min(pane.height()));
     let mut frame = pane.subarea((pane.width() - width) / 2, (pane.height() - height) / 2, width, height);
     frame.clear();
-    frame.on_click(ClickTarget::Nothing);
+    frame.on_click(ClickTarget::Overlay);
     let mut inner = frame.framed(("Signal", StyleRole::Bold), ("y sends it, ↑ ↓ choose, Esc: no", StyleRole::Dim));
     let signal = question.signal().name();
     inner.line(0, (safe!("Send {signal} to pid {}?", question.process.pid), StyleRole::Warning));

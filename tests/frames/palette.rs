@@ -89,6 +89,16 @@ fn each_entry_of_the_palette_closes_it_on_the_screen() {
 }
 
 #[test]
+fn a_click_beside_an_overlay_closes_it_and_one_on_its_frame_does_not() {
+    let mut state = live(&scenes::lock_convoy(), (160, 50));
+    update(&mut state, Event::Key(Key::Function(2)));
+    click(&mut state, "Settings");
+    assert!(state.overlay.is_some(), "{}", text(&state));
+    update(&mut state, Event::Click(ClickTarget::Nothing));
+    assert!(state.overlay.is_none());
+}
+
+#[test]
 fn the_palette_fits_every_size() {
     for size in [(40, 10), (80, 24), (200, 50)] {
         let mut state = live(&scenes::lock_convoy(), size);
