@@ -50,7 +50,7 @@ pub mod update;
 
 pub use column_chooser::{ChoosableColumn, ChosenColumns, ColumnChoices, ColumnChooser};
 pub use details::Details;
-pub use event::{ClickTarget, Effect, Event, RecorderState};
+pub use event::{ClickTarget, Direction, Effect, Event, RecorderState};
 pub use graph_data::GraphData;
 pub use graph_window::GraphWindow;
 pub use key::Key;

@@ -44,7 +44,7 @@ use crate::kernel;
 use crate::recording::{Meta, Replayer};
 use crate::report::formatting::pluralize;
 use crate::state::history::MAX_INTERVALS;
-use crate::state::{Effect, Event, Notice};
+use crate::state::{Direction, Effect, Event, Notice};
 use background_analysis::{BackgroundAnalysis, Batch};
 use background_jobs::JobResult;
 use checkpoints::{CheckpointedEvaluation, IndexedSamples};
@@ -167,7 +167,7 @@ impl Timeline {
         let mut timeline = Timeline::new(source, store, CheckpointedEvaluation::new(evaluator), Position::At(1));
         timeline.queue_opening_events();
         let start = timeline.start_index(at, zone);
-        let shown = timeline.seek(start, true);
+        let shown = timeline.seek(start, Direction::Forward);
         timeline.queued_events.extend(shown);
         Ok(timeline)
     }

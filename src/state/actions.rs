@@ -1,6 +1,7 @@
 //! Keys and clicks: looks up the action in the key table and carries it out.
 
 use super::event::{ClickTarget, Effect};
+use super::graph_window::Zoom;
 use super::key::Key;
 use super::keys::{self, Action, Screens};
 use super::layout::ScreenLayout;
@@ -104,8 +105,8 @@ impl State {
             Action::SampleForward => return self.seek(Effect::Step(1)),
             Action::MinuteBack => return self.seek(Effect::StepTime(-60)),
             Action::MinuteForward => return self.seek(Effect::StepTime(60)),
-            Action::ShorterGraphs => return self.zoom_time(false),
-            Action::LongerGraphs => return self.zoom_time(true),
+            Action::ShorterGraphs => return self.zoom_time(Zoom::In),
+            Action::LongerGraphs => return self.zoom_time(Zoom::Out),
             Action::ToggleSpan => return self.toggle_span(),
             Action::Save if self.playback.span.is_some() => return Effect::SaveSpan,
             Action::WholeGraphs => return self.show_all_time(),

@@ -108,10 +108,10 @@ pub enum ClickTarget {
     Columns(Vec<ChoosableColumn>),
     /// Index of a line in `ColumnChooser::columns`
     ColumnChoice(usize),
-    /// Index of a line in `SettingsMenu::settings`, and whether it takes its next value
+    /// Index of a line in `SettingsMenu::settings`, which takes its next or previous value
     Setting {
         index: usize,
-        next: bool,
+        direction: Direction,
     },
     /// Index in `ProcessSignal::ALL`
     Signal(usize),
@@ -181,6 +181,13 @@ pub enum Effect {
         process: ProcessId,
         signal: ProcessSignal,
     },
+}
+
+/// Of a move in time or in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Back,
+    Forward,
 }
 
 /// State of the recorder.

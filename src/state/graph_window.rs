@@ -48,6 +48,13 @@ impl GraphWindow {
     }
 }
 
+/// To less time, or to more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Zoom {
+    In,
+    Out,
+}
+
 impl State {
     /// The window of the graphs; `None` while the newest interval is displayed: graphs then show the last intervals.
     pub fn graph_window(&self) -> Option<GraphWindow> {
@@ -140,14 +147,14 @@ impl State {
     }
 
     /// The next shorter window, or the next longer one; all after the longest.
-    pub(super) fn zoom_time(&mut self, longer: bool) -> Effect {
+    pub(super) fn zoom_time(&mut self, zoom: Zoom) -> Effect {
         let covered = self.known_time().map_or(i64::MAX, |(first, last)| last.saturating_sub(first));
         let mut lengths = LENGTHS_S.into_iter().map(|seconds| seconds * NS_PER_SECOND).filter(|&length| length < covered);
-        self.graphs.length_ns = match (self.graphs.length_ns.filter(|&length| length < covered), longer) {
-            (None, true) => None,
-            (None, false) => lengths.next_back(),
-            (Some(length), true) => lengths.find(|&next| next > length),
-            (Some(length), false) => lengths.rev().find(|&next| next < length).or(Some(length)),
+        self.graphs.length_ns = match (self.graphs.length_ns.filter(|&length| length < covered), zoom) {
+            (None, Zoom::Out) => None,
+            (None, Zoom::In) => lengths.next_back(),
+            (Some(length), Zoom::Out) => lengths.find(|&next| next > length),
+            (Some(length), Zoom::In) => lengths.rev().find(|&next| next < length).or(Some(length)),
         };
         Effect::Redraw
     }

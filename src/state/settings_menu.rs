@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::event::{ClickTarget, Effect};
+use super::event::{ClickTarget, Direction, Effect};
 use super::key::Key;
 use super::notice::Notice;
 use super::panes::Band;
@@ -83,8 +83,8 @@ impl State {
                 menu.select_by(1);
                 Effect::Redraw
             }
-            Key::Right | Key::Enter | Key::Char(' ' | '+') => self.change_setting(&menu, true),
-            Key::Left | Key::Char('-') => self.change_setting(&menu, false),
+            Key::Right | Key::Enter | Key::Char(' ' | '+') => self.change_setting(&menu, Direction::Forward),
+            Key::Left | Key::Char('-') => self.change_setting(&menu, Direction::Back),
             _ => Effect::Nothing,
         };
         self.overlay = Some(Overlay::Settings(menu));
@@ -94,9 +94,9 @@ impl State {
     /// A click while the menu is open: outside of it, it closes.
     pub(super) fn click_settings(&mut self, mut menu: SettingsMenu, target: &ClickTarget) -> Effect {
         let effect = match *target {
-            ClickTarget::Setting { index, next } if index < menu.settings.len() => {
+            ClickTarget::Setting { index, direction } if index < menu.settings.len() => {
                 menu.selected = index;
-                self.change_setting(&menu, next)
+                self.change_setting(&menu, direction)
             }
             ClickTarget::Setting { .. } | ClickTarget::Overlay => Effect::Nothing,
             _ => return Effect::Redraw,
@@ -106,17 +106,21 @@ impl State {
     }
 
     /// The selected setting takes its next (previous) value. What is remembered is saved at once.
-    fn change_setting(&mut self, menu: &SettingsMenu, next: bool) -> Effect {
+    fn change_setting(&mut self, menu: &SettingsMenu, direction: Direction) -> Effect {
         match menu.settings.get(menu.selected) {
-            Some(Setting::Theme) => return self.use_theme(self.theme_beside(next)),
+            Some(Setting::Theme) => return self.use_theme(self.theme_beside(direction)),
             Some(Setting::Characters) => {
                 self.setup.terminal.glyphs = match self.setup.terminal.glyphs {
                     GlyphSet::Unicode => GlyphSet::Ascii,
                     GlyphSet::Ascii => GlyphSet::Unicode,
                 }
             }
-            Some(Setting::Interval | Setting::Speed) if next => return self.increase_interval_or_speed(),
-            Some(Setting::Interval | Setting::Speed) => return self.decrease_interval_or_speed(),
+            Some(Setting::Interval | Setting::Speed) => {
+                return match direction {
+                    Direction::Forward => self.increase_interval_or_speed(),
+                    Direction::Back => self.decrease_interval_or_speed(),
+                };
+            }
             Some(Setting::Pane(name)) => return self.toggle_pane(name),
             None => {}
         }
@@ -138,10 +142,13 @@ impl State {
     }
 
     /// The theme after (before) the present one.
-    fn theme_beside(&self, next: bool) -> ThemeChoice {
+    fn theme_beside(&self, direction: Direction) -> ThemeChoice {
         let themes = self.usable_themes();
         let at = themes.iter().position(|theme| *theme == self.setup.terminal.theme).unwrap_or(0);
-        let step = if next { 1 } else { themes.len().saturating_sub(1) };
+        let step = match direction {
+            Direction::Forward => 1,
+            Direction::Back => themes.len().saturating_sub(1),
+        };
         let beside = at.checked_add(step).and_then(|to| to.checked_rem(themes.len()));
         beside.and_then(|to| themes.get(to)).copied().unwrap_or(self.setup.terminal.theme)
     }

@@ -6,7 +6,7 @@ use super::safe_text::SafeText;
 use super::theme::StyleRole;
 use crate::safe;
 use crate::state::settings_menu::{Setting, SettingsMenu};
-use crate::state::{ClickTarget, GlyphSet, State};
+use crate::state::{ClickTarget, Direction, GlyphSet, State};
 use crate::units::time;
 
 /// Cells of the menu, and of the names in it.
@@ -27,9 +27,9 @@ pub fn draw(state: &State, menu: &SettingsMenu, pane: &mut Pane) {
     for (y, (at, &setting)) in (0..inner.height()).zip(menu.settings.iter().enumerate().skip(top)) {
         let mut row = inner.subarea(0, y, u16::MAX, 1);
         row.line(0, setting_line(state, setting));
-        row.on_click(ClickTarget::Setting { index: at, next: true });
+        row.on_click(ClickTarget::Setting { index: at, direction: Direction::Forward });
         if !matches!(setting, Setting::Pane(_)) {
-            row.subarea(0, 0, PREVIOUS_WIDTH, 1).on_click(ClickTarget::Setting { index: at, next: false });
+            row.subarea(0, 0, PREVIOUS_WIDTH, 1).on_click(ClickTarget::Setting { index: at, direction: Direction::Back });
         }
         if at == menu.selected {
             row.highlight_rows(0, 1);

@@ -10,7 +10,7 @@ use super::recording_samples::RecordingSamples;
 use super::sample_source::SampleSource;
 use super::store::Store;
 use super::{Position, Timeline};
-use crate::state::{Event, Notice};
+use crate::state::{Direction, Event, Notice};
 
 pub struct FileInput {
     pub samples: RecordingSamples,
@@ -46,7 +46,7 @@ impl Timeline {
             && !was_exact
             && index < batch.until
         {
-            events.extend(self.seek(index, true));
+            events.extend(self.seek(index, Direction::Forward));
         }
         events
     }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::checkpoints::IndexedSamples;
 use super::store::Store;
 use super::{Position, SampleSource, Timeline};
-use crate::state::{self, Effect, Event, Notice};
+use crate::state::{self, Direction, Effect, Event, Notice};
 use crate::units::time_spec::TimeSpec;
 
 /// How long intervals are played before keys and frames have their turn.
@@ -30,26 +30,28 @@ impl Timeline {
         }
         let Some(at) = self.shown_index() else { return Vec::new() };
         match effect {
-            Effect::Step(by) => self.seek(at.saturating_add_signed(by), by >= 0),
+            Effect::Step(by) => {
+                self.seek(at.saturating_add_signed(by), if by < 0 { Direction::Back } else { Direction::Forward })
+            }
             Effect::StepTime(seconds) => {
                 let from = self.store.realtime_ns(at).unwrap_or_default();
                 let to = from.saturating_add(seconds.saturating_mul(NS_PER_SECOND));
                 let Some(to) = self.store.index_at_time(to) else { return Vec::new() };
                 let to = if seconds > 0 { to.max(at + 1) } else { to.min(at.saturating_sub(1)) };
-                self.seek(to, seconds > 0)
+                self.seek(to, if seconds > 0 { Direction::Forward } else { Direction::Back })
             }
             // An interval ends with the first sample after the times in it.
             Effect::JumpTo(realtime_ns) => {
-                self.store.index_at_time(realtime_ns).map(|index| self.seek(index + 1, true)).unwrap_or_default()
+                self.store.index_at_time(realtime_ns).map(|index| self.seek(index + 1, Direction::Forward)).unwrap_or_default()
             }
             // A finding is raised after more than one interval that shows it.
             Effect::GoToFinding(since_ns) => {
                 let Some(begin) = self.store.index_at_time(since_ns) else { return Vec::new() };
                 let raised = self.finding_starts.next_after(begin).filter(|&raised| raised <= begin + MAX_INTERVALS_TO_RAISE);
-                self.seek(raised.unwrap_or(begin + 1), true)
+                self.seek(raised.unwrap_or(begin + 1), Direction::Forward)
             }
-            Effect::NextFinding => self.seek_to_finding(true),
-            Effect::PreviousFinding => self.seek_to_finding(false),
+            Effect::NextFinding => self.seek_to_finding(Direction::Forward),
+            Effect::PreviousFinding => self.seek_to_finding(Direction::Back),
             Effect::BeginSpan => self.begin_span(),
             Effect::EndSpan => {
                 (self.span_anchor, self.span_totals) = (None, None);
@@ -75,7 +77,7 @@ impl Timeline {
     }
 
     /// Shows the interval that ends with this sample, or the nearest intact one in that direction.
-    pub(super) fn seek(&mut self, to: u64, forward: bool) -> Vec<Event> {
+    pub(super) fn seek(&mut self, to: u64, direction: Direction) -> Vec<Event> {
         let Range { start, end } = self.store.indices();
         // A single sample is no interval.
         let Some(newest) = end.checked_sub(1).filter(|&newest| newest > start) else { return Vec::new() };
@@ -87,7 +89,10 @@ impl Timeline {
             if let Some(events) = self.show(to) {
                 return events;
             }
-            to = if forward { to + 1 } else { to - 1 };
+            to = match direction {
+                Direction::Forward => to + 1,
+                Direction::Back => to - 1,
+            };
             if to <= start || to >= end {
                 return Vec::new();
             }
@@ -95,21 +100,24 @@ impl Timeline {
     }
 
     /// Shows the start of the next finding, or of the previous one.
-    fn seek_to_finding(&mut self, forward: bool) -> Vec<Event> {
+    fn seek_to_finding(&mut self, direction: Direction) -> Vec<Event> {
         let Some(at) = self.shown_index() else { return Vec::new() };
-        let to = if forward { self.finding_starts.next_after(at) } else { self.finding_starts.last_before(at) };
+        let to = match direction {
+            Direction::Forward => self.finding_starts.next_after(at),
+            Direction::Back => self.finding_starts.last_before(at),
+        };
         if let Some(to) = to {
-            return self.seek(to, true);
+            return self.seek(to, Direction::Forward);
         }
         let is_analyzed = match &self.store {
             Store::Live(_) => true,
             Store::File(file) => file.analysis.is_complete(),
         };
-        vec![Event::Notice(Notice::new(match (forward, &self.store) {
-            (true, _) if !is_analyzed => "no later finding so far: the recording is still being analyzed",
-            (true, _) => "no later finding",
-            (false, Store::Live(_)) => "no earlier finding in memory",
-            (false, Store::File(_)) => "no earlier finding",
+        vec![Event::Notice(Notice::new(match (direction, &self.store) {
+            (Direction::Forward, _) if !is_analyzed => "no later finding so far: the recording is still being analyzed",
+            (Direction::Forward, _) => "no later finding",
+            (Direction::Back, Store::Live(_)) => "no earlier finding in memory",
+            (Direction::Back, Store::File(_)) => "no earlier finding",
         }))]
     }
 
