@@ -43,6 +43,8 @@ pub struct ConnectionTable {
     dump_number: u32,
     last_dump_ns: u64,
     connection_count: u32,
+    /// Whether the last dump had connections that are not kept
+    is_limited: bool,
     waiting: Vec<WaitingSocket>,
     awaited: Vec<WaitingSocket>,
     receivers: FxHashMap<(SocketAddr, SocketAddr), (u32, u32)>,
@@ -62,7 +64,8 @@ struct KnownConnection {
 impl ConnectionTable {
     /// Starts a dump.
     pub fn begin_dump(&mut self, now_ns: u64) -> DumpUpdate<'_> {
-        let first = self.dump_number == 0;
+        let is_first = self.dump_number == 0;
+        let may_be_older = std::mem::take(&mut self.is_limited) || is_first;
         self.dump_number = self.dump_number.wrapping_add(1).max(1);
         let elapsed_ns = now_ns.saturating_sub(self.last_dump_ns);
         self.last_dump_ns = now_ns;
@@ -70,7 +73,7 @@ impl ConnectionTable {
         self.waiting.clear();
         self.awaited.clear();
         self.receivers.clear();
-        DumpUpdate { now_ns, elapsed_us: if first { 0 } else { elapsed_ns / 1000 }, is_first: first, table: self }
+        DumpUpdate { now_ns, elapsed_us: if is_first { 0 } else { elapsed_ns / 1000 }, may_be_older, table: self }
     }
 
     /// The connections of the last dump that wait for their remote end, at most `MAX_WAITING_SOCKETS`; without those that wait for an
@@ -155,7 +158,8 @@ pub struct DumpUpdate<'l> {
     table: &'l mut ConnectionTable,
     now_ns: u64,
     elapsed_us: u64,
-    is_first: bool,
+    /// Whether a connection that is not known may have been open at the dump before
+    may_be_older: bool,
 }
 
 impl DumpUpdate<'_> {
@@ -192,15 +196,19 @@ impl DumpUpdate<'_> {
             update_known(table, None);
             return;
         }
-        if known.map_or(!self.is_first, |known| known.is_connecting) {
+        table.connection_count = table.connection_count.saturating_add(1);
+        if known.is_none() && table.known.len() >= MAX_CONNECTIONS {
+            table.is_limited = true;
+            return;
+        }
+        if known.map_or(!self.may_be_older, |known| known.is_connecting) {
             table.unanswered.add_opened(connection);
         }
-        table.connection_count = table.connection_count.saturating_add(1);
         let host = table.hosts.entry(connection.remote_address).or_insert_with(|| HostEntry::new(connection));
         host.count_connection(connection, dump_number);
         // A connection that was not in the last dump was opened since: its counters started at 0 in this interval.
         let opened = TcpInfo { limit_times_us: tcp.limit_times_us, ..TcpInfo::zeroed(tcp) };
-        let before = known.map_or(if self.is_first { *tcp } else { opened }, |known| known.tcp_info);
+        let before = known.map_or(if self.may_be_older { *tcp } else { opened }, |known| known.tcp_info);
         let minimum =
             known.and_then(|known| hourly_min_rtt(&known, tcp, self.now_ns)).or(tcp.min_rtt_us.map(|us| (us, self.now_ns)));
         host.add_growth(&before, tcp, minimum.map(|(us, _)| us), elapsed_us);

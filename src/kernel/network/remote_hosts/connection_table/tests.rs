@@ -88,6 +88,32 @@ fn a_connection_that_a_dump_missed_or_showed_twice_is_not_new() {
 }
 
 #[test]
+fn of_connections_beyond_the_limit_only_the_number_is_counted() {
+    let mut table = ConnectionTable::default();
+    let numbered =
+        |number: usize, host, segments| Connection { cookie: (number as u64).to_ne_bytes(), ..connection(0, host, segments) };
+    let kept = || (0..MAX_CONNECTIONS).map(|number| numbered(number, 1, 0));
+    let beyond = |segments| numbered(MAX_CONNECTIONS, 2, segments);
+    let mut dump = |second: u64, connections: &mut dyn Iterator<Item = Connection>| {
+        let mut update = table.begin_dump(second * SECOND);
+        connections.for_each(|connection| update.add_connection(&connection));
+        table.finish_dump(0)
+    };
+    let count = u32::try_from(MAX_CONNECTIONS).unwrap() + 1;
+    for second in 1..=2 {
+        let limited = dump(second, &mut kept().chain([beyond(1000)]));
+        assert_eq!((limited.connection_count, limited.host_count), (count, 1));
+    }
+    // The others close; they are forgotten after some dumps.
+    for second in 3..=7 {
+        let hosts = dump(second, &mut [numbered(0, 1, 0), beyond(1000)].into_iter());
+        assert!(hosts.rows.iter().all(|host| host.bytes_acked == Some(Counter(0))), "it was open before");
+    }
+    let hosts = dump(8, &mut [numbered(0, 1, 0), beyond(1001)].into_iter());
+    assert_eq!(acked(&hosts, 2), 100);
+}
+
+#[test]
 fn only_connections_that_carried_data_have_a_round_trip() {
     let mut table = ConnectionTable::default();
     // An old high round trip, and nothing moves; a few segments, which an old mean outweighs.
