@@ -84,8 +84,13 @@ impl Root {
 
     /// The names in a directory, in the kernel's order.
     pub fn list_directory(&self, relative: impl AsRef<Path>) -> Reading<Vec<OsString>> {
+        self.list_directory_start(relative, usize::MAX)
+    }
+
+    /// The first names in a directory, in the kernel's order, at most so many.
+    pub fn list_directory_start(&self, relative: impl AsRef<Path>, max_names: usize) -> Reading<Vec<OsString>> {
         let entries = std::fs::read_dir(self.path(relative)).map_err(|error| absent_from_io_error(&error))?;
-        Ok(entries.filter_map(Result::ok).map(|entry| entry.file_name()).collect())
+        Ok(entries.filter_map(Result::ok).map(|entry| entry.file_name()).take(max_names).collect())
     }
 
     /// Opens a directory of which several files are to be read.
