@@ -17,7 +17,7 @@ const MIN_BUSY_CPUS: f64 = 0.5;
 const MIN_LIMIT: u64 = 10;
 /// A limit is read again after this time, and while the process is near it.
 const LIMIT_TTL_NS: u64 = 60_000_000_000;
-/// Processes read in one sample, about 2 ms; the others are read in the next one.
+/// Processes read in one sample, about 2 ms; the next one goes on with the others.
 const MAX_PROCESSES: usize = 512;
 
 /// Keeps count and limit of each process.
@@ -25,6 +25,8 @@ const MAX_PROCESSES: usize = 512;
 pub struct OpenFileReader {
     /// Sorted by pid
     known: Vec<KnownProcess>,
+    /// The next reading begins at this pid: the first one for which there was no time
+    next_pid: u32,
     /// Whether st_size of /proc/PID/fd is the number of descriptors; `None`: not tried yet
     counts_supported: Option<bool>,
 }
@@ -64,21 +66,34 @@ impl OpenFileReader {
             return;
         }
         let mut before = std::mem::take(&mut self.known).into_iter().peekable();
-        let mut left = MAX_PROCESSES;
-        for process in known.tasks.processes.iter().filter(|process| !process.kernel_thread) {
+        let processes: Vec<_> = known.tasks.processes.iter().filter(|process| !process.kernel_thread).collect();
+        for process in &processes {
             while before.next_if(|old| old.id.pid < process.pid).is_some() {}
-            let mut this = before.next_if(|old| old.id == process.id()).unwrap_or_else(|| KnownProcess::new(process.id()));
+            let this = before.next_if(|old| old.id == process.id()).unwrap_or_else(|| KnownProcess::new(process.id()));
+            self.known.push(this);
+        }
+        let first = self.known.partition_point(|this| this.id.pid < self.next_pid);
+        let (before_first, from_first) = self.known.split_at_mut(first);
+        let in_turn = from_first.iter_mut().zip(processes.iter().skip(first)).chain(before_first.iter_mut().zip(&processes));
+        let mut left = MAX_PROCESSES;
+        for (this, process) in in_turn {
             let wanted = scope == ReadScope::All || this.cpu_time.is_none() || this.is_near();
-            if wanted && left > 0 && this.cpu_time != Some(cpu_time(process)) {
-                left -= 1;
-                this.read(process, count_of(process.pid), root, known.now_ns);
+            if !wanted || this.cpu_time == Some(cpu_time(process)) {
+                continue;
             }
+            if left == 0 {
+                self.next_pid = process.pid;
+                break;
+            }
+            left -= 1;
+            this.read(process, count_of(process.pid), root, known.now_ns);
+        }
+        for (this, process) in self.known.iter().zip(processes) {
             if let Some(max) = this.max {
                 let owner = Some((this.id, process.comm.clone()));
                 let limit = Limit { process: owner, ..Limit::new(LimitKind::OpenFiles, this.used, max) };
                 rows.extend(is_near(&limit).then_some(limit));
             }
-            self.known.push(this);
         }
     }
 }
@@ -166,6 +181,31 @@ mod tests {
         assert_eq!(read(20, 11.0), [MIN_LIMIT], "lowered by prlimit");
         write(MIN_LIMIT - 1);
         assert_eq!(read(25, 16.0), [0_u64; 0], "a sandbox");
+    }
+
+    /// The size of a directory stands for the number of descriptors.
+    #[test]
+    fn of_many_busy_processes_each_is_read_in_its_turn() {
+        const LAST: u32 = 4_000_000;
+        let tree = ProcTree::with([(format!("proc/{LAST}/limits"), format!("Max open files  {MIN_LIMIT}  20  files\n"))]);
+        for pid in [LAST, std::process::id()] {
+            (0..40).for_each(|number| tree.write(format!("proc/{pid}/fd/descriptor-{number}"), ""));
+        }
+        let (root, cgroups) = (tree.root(), CgroupReader::default());
+        let files = TaskFiles::open(&root).unwrap();
+        let mut reader = OpenFileReader::default();
+        let pids = || (1..=MAX_PROCESSES as u32 + 1).chain([LAST]);
+        let mut read = |seconds: u64| {
+            let process =
+                |pid| synthetic::process(pid, "busy").ran(seconds * 1_000_000_000).threads([synthetic::thread(pid, "busy")]);
+            let processes = pids().map(|pid| Arc::new(process(pid).build())).collect();
+            let tasks = Tasks { processes, ..Tasks::default() };
+            let mut rows = Vec::new();
+            let known = KnownReadings { tasks: &tasks, load: None, cgroups: &cgroups, now_ns: seconds * 1_000_000_000 };
+            reader.sample(&root, &files, ReadScope::All, known, &mut rows);
+            rows.len()
+        };
+        assert_eq!([10, 15].map(&mut read), [0, 1]);
     }
 
     #[test]
