@@ -86,7 +86,7 @@ pub struct BlockProbe {
     link: Option<OwnedFd>,
     /// By device; those that are counted
     tracked: FxHashMap<DiskId, TrackedDevice>,
-    /// Requests that were counted when they were last read
+    /// Requests that were counted, also of devices that are gone, when they were last read
     requests: u64,
 }
 
@@ -140,20 +140,18 @@ impl BlockProbe {
     pub fn read(&mut self, disks: &[Disk]) -> Vec<LatencyBucket> {
         self.track(disks);
         let mut all = Vec::new();
-        let mut requests = 0_u64;
         for disk in disks {
             let Some(device) = self.tracked.get_mut(&disk.id) else { continue };
             for (operation, cached) in OPERATIONS.into_iter().zip(&mut device.operations) {
                 let now = self.histograms.sum(device.slot, operation, 0);
-                requests = requests.wrapping_add(now);
                 if now != cached.requests {
+                    self.requests = self.requests.wrapping_add(now.wrapping_sub(cached.requests));
                     cached.requests = now;
                     cached.buckets = read_buckets(&self.histograms, device.slot, disk.id, operation);
                 }
                 all.extend_from_slice(&cached.buckets);
             }
         }
-        self.requests = requests;
         all
     }
 
@@ -171,8 +169,11 @@ impl BlockProbe {
             }
             kept
         });
-        // The requests of a stacked device are those of the devices below it; a loop device has requests of its own.
-        for disk in disks.iter().filter(|disk| disk.facts.slaves.is_empty() || disk.facts.backing_file.is_some()) {
+        // The requests of a stacked device are those of the devices below it; a loop device has requests of its own. There may be
+        // more loop devices than slots.
+        let is_loop = |disk: &&Disk| disk.facts.backing_file.is_some();
+        let others = disks.iter().filter(|disk| !is_loop(disk) && disk.facts.slaves.is_empty());
+        for disk in others.chain(disks.iter().filter(is_loop)) {
             if self.tracked.contains_key(&disk.id) {
                 continue;
             }
@@ -260,7 +261,60 @@ fn read_buckets(histograms: &Histograms, slot: u32, disk: DiskId, operation: Ope
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::sample::disk::DiskFacts;
+    use crate::synthetic;
+
+    const LAYOUT: BlockLayout = BlockLayout { shards: 1, slots: 8, is_shared: false };
+
+    /// A probe on files, and all counts.
+    fn probe() -> (BlockProbe, SharedWords) {
+        let file = |words: usize| {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len((words * 8) as u64).unwrap();
+            file
+        };
+        let words = LAYOUT.histograms() as usize * HISTOGRAM_WORDS;
+        let histograms = file(words);
+        let counts = SharedWords::map(histograms.as_fd(), words).unwrap();
+        let descriptors = [file(1), histograms, file(TABLE_PLACES * DEVICE_WORDS)].map(OwnedFd::from);
+        (BlockProbe::new(LAYOUT, Vec::from(descriptors)).unwrap(), counts)
+    }
+
+    fn disk(major: u32, minor: u32, backing_file: Option<Name>) -> Disk {
+        synthetic::disk("disk").id(major, minor).facts(DiskFacts { backing_file, ..DiskFacts::default() }).build()
+    }
+
+    #[test]
+    fn disks_have_slots_before_loop_devices() {
+        let (mut probe, counts) = probe();
+        let loops = (0..LAYOUT.slots).map(|minor| disk(7, minor, Some("/a.img".into())));
+        let disks: Vec<Disk> = loops.chain([disk(8, 0, None), disk(259, 0, None)]).collect();
+        probe.read(&disks);
+        counts.fill(0..counts.len(), 1);
+        let counted: BTreeSet<DiskId> = probe.read(&disks).iter().map(|bucket| bucket.disk).collect();
+        let expected = disks.iter().map(|disk| disk.id).filter(|id| id.major != 7 || id.minor < LAYOUT.slots - 2);
+        assert_eq!(counted, expected.collect());
+    }
+
+    #[test]
+    fn the_number_of_requests_does_not_fall_when_a_device_is_removed() {
+        let (mut probe, counts) = probe();
+        let disks = [disk(8, 0, None), disk(8, 16, None)];
+        probe.read(&disks);
+        counts.fill(0..counts.len(), 100);
+        probe.read(&disks);
+        let both = probe.requests();
+        assert_eq!(both, 2 * 4 * 100);
+        let [first, _] = disks;
+        probe.read(&[first]);
+        assert_eq!(probe.requests(), both);
+        // The slot of the removed device is cleared for the next one.
+        probe.read(&[disk(8, 0, None), disk(8, 32, None)]);
+        assert_eq!(probe.requests(), both);
+    }
 
     #[test]
     fn counts_of_slots_are_mapped_when_devices_need_them() {
