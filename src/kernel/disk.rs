@@ -23,13 +23,16 @@ use super::refresh_cycle::RefreshCycle;
 use super::root::{FileHandle, Root};
 use super::uevents::UeventWatcher;
 use crate::ids::DiskId;
-use crate::sample::disk::{Disk, DiskFacts};
+use crate::sample::disk::{Disk, DiskFacts, find_disk};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::{Counter, SmallSort};
 
 /// Facts are read again after this time even without a uevent, since the I/O scheduler may be switched; with hundreds of
 /// devices, those of some devices in each sample.
 const FACTS_TTL: Duration = Duration::from_secs(30);
+
+/// Levels of stacked devices that are told apart. More are possible: a loop device on a file system on LVM on LUKS is of level 3.
+const STACK_LEVELS: usize = 8;
 
 /// Reads /proc/diskstats; keeps it open, and the facts of each device.
 #[derive(Debug)]
@@ -56,16 +59,12 @@ struct KnownDevice {
     name: Name,
     /// `None` for a partition.
     facts: Option<Arc<DiskFacts>>,
+    /// 0, or of a stacked device 1 more than the highest level of the devices below it
+    stack_level: usize,
     /// Reads completed at the last reading. If they decrease, another device has taken the name and number.
     reads_completed: Counter,
     /// The last reading that had the device
     last_read_count: u64,
-}
-
-impl KnownDevice {
-    fn is_stacked(&self) -> bool {
-        self.facts.as_ref().is_some_and(|facts| !facts.slaves.is_empty())
-    }
 }
 
 impl Default for DiskReader {
@@ -119,6 +118,7 @@ impl DiskReader {
         }
         disks.small_sort_by_key(|disk| disk.id);
         disks.dedup_by_key(|disk| disk.id);
+        self.update_stack_levels(&disks);
         let outstanding = self.sum_in_flight();
         let completed = disks.iter().map(completed_requests).fold(0, u64::wrapping_add);
         self.is_idle = outstanding == 0 && completed == std::mem::replace(&mut self.completed, completed);
@@ -138,8 +138,8 @@ impl DiskReader {
 
     /// Reads the requests in flight now, for sub-samples. Which devices are partitions is known from the last sample.
     ///
-    /// A request to a stacked device (dm, md, loop) is in flight there and in the device below it, or only in the stacked one while
-    /// the mapper holds it back: the larger of the two sums is returned.
+    /// A request to a stacked device (dm, md, loop) is in flight there and in the devices below it, or only in the stacked one while
+    /// the mapper holds it back: the largest of the sums of each level is returned.
     pub fn in_flight(&mut self, root: &Root) -> Reading<u32> {
         self.in_flight = None;
         self.file.read(root, &mut self.buffer)?;
@@ -150,15 +150,35 @@ impl DiskReader {
 
     /// The requests in flight in the bytes that were last read.
     fn sum_in_flight(&self) -> u32 {
-        let (mut below, mut above) = (0_u32, 0_u32);
+        let mut sums = [0_u32; STACK_LEVELS];
         for line in parse_in_flight(&self.buffer) {
-            match self.known.get(&line.id) {
-                Some(known) if known.facts.is_none() => {}
-                Some(known) if known.is_stacked() => above = above.saturating_add(line.in_flight),
-                _ => below = below.saturating_add(line.in_flight),
+            let known = self.known.get(&line.id);
+            if known.is_some_and(|known| known.facts.is_none()) {
+                continue;
+            }
+            if let Some(sum) = sums.get_mut(known.map_or(0, |known| known.stack_level)) {
+                *sum = sum.saturating_add(line.in_flight);
             }
         }
-        below.max(above)
+        sums.into_iter().max().unwrap_or(0)
+    }
+
+    /// Sets the levels of the stacked devices among these. Facts are read at different times and may contain a circle.
+    fn update_stack_levels(&mut self, disks: &[Disk]) {
+        for disk in disks {
+            let mut below = disk.facts.slaves.clone();
+            let mut level = 0;
+            while !below.is_empty() && level < STACK_LEVELS - 1 {
+                level += 1;
+                let slaves = below.iter().filter_map(|id| find_disk(disks, *id)).flat_map(|disk| &disk.facts.slaves);
+                below = slaves.copied().collect();
+                below.small_sort_by_key(|id| *id);
+                below.dedup();
+            }
+            if let Some(known) = self.known.get_mut(&disk.id) {
+                known.stack_level = level;
+            }
+        }
     }
 
     /// Reads the facts of the devices that are due. Facts that did not change keep their allocation, which samples share.
@@ -208,6 +228,7 @@ fn identify_device(root: &Root, line: &DiskstatsLine<'_>, last_whole: Option<&[u
     KnownDevice {
         name: Name::from(line.name),
         facts: whole.then(|| Arc::new(facts::read(root, line.id, line.name, mounted))),
+        stack_level: 0,
         reads_completed: line.reads.completed,
         last_read_count: 0,
     }
@@ -239,6 +260,34 @@ mod tests {
         let mut gone = DiskReader::default();
         assert!(gone.sample(&root).is_err());
         assert_eq!((gone.is_idle(), gone.last_in_flight()), (false, None));
+    }
+
+    #[test]
+    fn a_request_in_flight_on_each_level_of_a_stack_is_one_request() {
+        let line = |numbers: &str, name: &str, in_flight: u32| {
+            format!("{numbers} {name} 9 0 0 0 5 0 0 0 {in_flight} 0 0 1 0 0 0 0 0\n")
+        };
+        let (tree, mut disks) = (ProcTree::empty(), DiskReader::default());
+        // An LVM volume on LUKS on nvme0n1, and another on sda.
+        for (name, number) in [("dm-1/slaves/dm-0", "252:0"), ("dm-0/slaves/nvme0n1", "259:0"), ("dm-2/slaves/sda", "8:0")] {
+            tree.write(format!("sys/class/block/{name}/dev"), format!("{number}\n"));
+        }
+        let mut in_flight = |of_disks: [u32; 5]| {
+            let [sda, dm0, dm1, dm2, nvme] = of_disks;
+            let lines = [
+                line("8 0", "sda", sda),
+                line("252 0", "dm-0", dm0),
+                line("252 1", "dm-1", dm1),
+                line("252 2", "dm-2", dm2),
+                line("259 0", "nvme0n1", nvme),
+            ];
+            tree.write("proc/diskstats", lines.concat());
+            disks.sample(&tree.root()).unwrap();
+            (disks.last_in_flight(), disks.in_flight(&tree.root()))
+        };
+        assert_eq!(in_flight([0, 5, 5, 0, 5]), (Some(5), Ok(5)));
+        assert_eq!(in_flight([3, 5, 5, 3, 5]), (Some(8), Ok(8)));
+        assert_eq!(in_flight([0, 0, 5, 4, 0]), (Some(5), Ok(5)), "held back by the mapper");
     }
 
     #[test]
