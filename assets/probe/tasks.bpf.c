@@ -41,7 +41,8 @@ enum {
 	TASK_WAKEKILL = 0x100,
 	PF_KTHREAD = 0x200000,
 	MUTEX_FLAGS = 0x7,
-	RWSEM_FLAGS = 0x3,
+	// Three flags up to 5.10, two since then; task_struct is aligned to more.
+	RWSEM_FLAGS = 0x7,
 	RWSEM_READER_OWNED = 0x1,
 	RWSEM_WRITER_LOCKED = 0x1,
 	RWSEM_READER_BIAS = 0x100,
