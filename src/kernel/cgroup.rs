@@ -67,7 +67,7 @@ impl CgroupReader {
 
     /// The CPU weights of groups with runnable tasks. To be called after `sample`.
     pub fn weights(&mut self, root: &Root, tasks: &Tasks) -> Vec<CgroupWeight> {
-        self.weights.sample(root, &self.hierarchies, tasks)
+        self.weights.sample(root, &self.hierarchies, tasks, Instant::now())
     }
 
     /// The groups that their CPU quota throttled between the last two samples.
@@ -210,5 +210,27 @@ mod tests {
         assert_eq!(found(&mut reader), MAX_GROUPS_PER_SAMPLE);
         reader.use_hierarchies(Vec::new());
         assert_eq!(reader.sample(&root).0, Err(Absent::NoSuchFile), "no hierarchy, no group");
+    }
+
+    /// More groups without a limit than groups with one are kept.
+    #[test]
+    fn each_hierarchy_is_examined_however_many_groups_another_one_has() {
+        let mounts = "26 21 0:24 / /cpu rw - cgroup cgroup rw,cpu\n27 21 0:25 / /memory rw - cgroup cgroup rw,memory\n";
+        let tree = ProcTree::with([
+            ("proc/self/mountinfo", mounts),
+            ("cpu/limited/cpu.cfs_quota_us", "20000\n"),
+            ("cpu/limited/cpu.cfs_period_us", "100000\n"),
+            ("cpu/limited/cpu.stat", "nr_periods 7\nnr_throttled 7\nthrottled_time 7\n"),
+            ("memory/limited/memory.limit_in_bytes", "4096\n"),
+            ("memory/limited/memory.usage_in_bytes", "1\n"),
+        ]);
+        let (root, mut reader) = (tree.root(), CgroupReader::default());
+        (0..10_000).for_each(|number| std::fs::create_dir_all(tree.path(format!("memory/g{number}"))).unwrap());
+        let mut groups = reader.sample(&root).0.unwrap();
+        while reader.is_walking() {
+            groups = reader.sample(&root).0.unwrap();
+        }
+        let limited = groups.iter().map(|group| (group.id.path.as_bytes(), group.quota_us, group.memory_limit_bytes));
+        assert_eq!(limited.collect::<Vec<_>>(), [(&b"/limited"[..], Some(20_000), Some(4096))]);
     }
 }

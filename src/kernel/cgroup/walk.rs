@@ -19,6 +19,8 @@ use crate::sample::cgroup::IoMax;
 
 /// Groups that are kept: the first found.
 const MAX_GROUPS: usize = 10_000;
+/// Groups of one hierarchy that are examined, most of which have no limit.
+const MAX_VISITS: usize = 100_000;
 /// Depth of the walk.
 const MAX_DEPTH: usize = 32;
 
@@ -113,12 +115,16 @@ impl Hierarchy {
     }
 }
 
-/// A running walk.
+/// A running walk: one hierarchy after the other.
 #[derive(Debug)]
 pub struct Walk {
+    /// The roots of the next hierarchies
+    roots: Vec<PendingGroup>,
+    /// Of the present hierarchy
     pending: Vec<PendingGroup>,
-    found: BTreeMap<CgroupId, CgroupLimits>,
+    /// Of the present hierarchy
     visited: usize,
+    found: BTreeMap<CgroupId, CgroupLimits>,
     cpu_time: Duration,
 }
 
@@ -140,7 +146,13 @@ impl Walk {
             depth: 0,
             cpus: None,
         };
-        Walk { pending: hierarchies.iter().map(first).collect(), found: BTreeMap::new(), visited: 0, cpu_time: Duration::ZERO }
+        Walk {
+            roots: hierarchies.iter().map(first).collect(),
+            pending: Vec::new(),
+            visited: 0,
+            found: BTreeMap::new(),
+            cpu_time: Duration::ZERO,
+        }
     }
 
     /// Continues until the walk is complete (returns true) or the time is over.
@@ -148,19 +160,27 @@ impl Walk {
         let mut buffer = Vec::new();
         let begin = Instant::now();
         let timer = CpuTimer::start();
-        while let Some(step) = self.pending.pop() {
-            self.visited += 1;
-            if self.visited > MAX_GROUPS {
-                self.pending.clear();
-                break;
-            }
+        while let Some(step) = self.next_step() {
             self.visit(root, step, &mut buffer);
             if begin.elapsed() >= time {
                 break;
             }
         }
         self.cpu_time += timer.elapsed();
-        self.pending.is_empty()
+        self.pending.is_empty() && self.roots.is_empty()
+    }
+
+    /// The next group of this hierarchy, up to `MAX_VISITS`, or the root of the next one.
+    fn next_step(&mut self) -> Option<PendingGroup> {
+        if self.visited >= MAX_VISITS {
+            self.pending.clear();
+        }
+        if self.pending.is_empty() {
+            self.pending.push(self.roots.pop()?);
+            self.visited = 0;
+        }
+        self.visited += 1;
+        self.pending.pop()
     }
 
     /// CPU time of the walk so far.
@@ -180,7 +200,9 @@ impl Walk {
         let (has_controllers, cpus) = (visit.has_controllers, visit.cpus);
         if limits.is_limited() {
             let id = CgroupId { version: step.hierarchy.version, path: step.hierarchy.cgroup_path(&step.relative) };
-            self.found.entry(id).or_default().merge(limits);
+            if self.found.len() < MAX_GROUPS || self.found.contains_key(&id) {
+                self.found.entry(id).or_default().merge(limits);
+            }
         }
         // In v2 children have only the controllers of their parent; the root has no limits of its own.
         let may_have_more = has_controllers || step.depth == 0 || step.hierarchy.version == CgroupVersion::V1;

@@ -10,12 +10,13 @@ use crate::kernel::root::Root;
 use crate::sample::Name;
 use crate::sample::cgroup::CgroupWeight;
 use crate::sample::task::{TaskState, Tasks};
+use crate::units::SmallSort;
 
 /// A weight is read again after this time.
 const TTL: Duration = Duration::from_secs(10);
 /// Files that are read in one sample.
 const MAX_READS: usize = 32;
-/// Groups that are kept.
+/// Groups that are kept beside those with runnable tasks.
 const MAX_KEPT: usize = 1_000;
 
 /// Keeps the weights that were read.
@@ -33,28 +34,23 @@ struct KnownWeight {
 }
 
 impl WeightReader {
-    /// The weights of the groups with runnable tasks, sorted by id.
-    pub fn sample(&mut self, root: &Root, hierarchies: &[Hierarchy], tasks: &Tasks) -> Vec<CgroupWeight> {
+    /// The weights of the groups with runnable tasks, sorted by id; old ones where more are due than one sample reads.
+    pub fn sample(&mut self, root: &Root, hierarchies: &[Hierarchy], tasks: &Tasks, now: Instant) -> Vec<CgroupWeight> {
+        let groups = runnable_groups(tasks);
         if self.known.len() > MAX_KEPT {
-            self.known.clear();
+            self.known.retain(|id, _| groups.contains(id));
         }
-        let mut reads_left = MAX_READS;
-        let mut weights = Vec::new();
-        for id in runnable_groups(tasks) {
-            let fresh = self.known.get(&id).filter(|known| known.read_at.elapsed() < TTL).map(|known| known.weight);
-            let weight = match fresh {
-                Some(weight) => weight,
-                None if reads_left == 0 => continue,
-                None => {
-                    reads_left -= 1;
-                    let weight = self.read(root, hierarchies, &id);
-                    self.known.insert(id.clone(), KnownWeight { weight, read_at: Instant::now() });
-                    weight
-                }
-            };
-            weights.extend(weight.map(|weight| CgroupWeight { id, weight }));
+        let last_read = |id: &CgroupId| self.known.get(id).map(|known| known.read_at);
+        let is_old = |read_at| now.saturating_duration_since(read_at) >= TTL;
+        let mut due: Vec<_> = groups.iter().map(|id| (last_read(id), id)).filter(|(last, _)| last.is_none_or(is_old)).collect();
+        // Those that were never read first, then the oldest.
+        due.small_sort_by_key(|&due| due);
+        for (_, id) in due.into_iter().take(MAX_READS) {
+            let weight = self.read(root, hierarchies, id);
+            self.known.insert(id.clone(), KnownWeight { weight, read_at: now });
         }
-        weights
+        let known = groups.into_iter().filter_map(|id| Some((self.known.get(&id)?.weight?, id)));
+        known.map(|(weight, id)| CgroupWeight { id, weight }).collect()
     }
 
     fn read(&mut self, root: &Root, hierarchies: &[Hierarchy], id: &CgroupId) -> Option<u64> {
@@ -108,8 +104,32 @@ mod tests {
             process(6, TaskState::Running, &group("/gone")),
         ];
         let tasks = Tasks { processes, ..Tasks::default() };
-        let read = WeightReader::default().sample(&tree.root(), &hierarchies(&mounts), &tasks);
+        let read = WeightReader::default().sample(&tree.root(), &hierarchies(&mounts), &tasks, Instant::now());
         let expected = [("/batch", 0), ("/web", 100), ("/web/php", 20)];
         assert_eq!(read, expected.map(|(path, weight)| CgroupWeight { id: group(path), weight }));
+    }
+
+    #[test]
+    fn each_of_many_groups_is_read_in_its_turn() {
+        const SECONDS: u32 = 12;
+        let tree = ProcTree::empty();
+        let mounts = hierarchies(&parse_mountinfo(b"26 21 0:24 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"));
+        let group = |number: u32| CgroupId { version: CgroupVersion::V2, path: format!("/g{number}").as_str().into() };
+        let numbers = 0..MAX_READS as u32 * SECONDS;
+        for number in numbers.clone() {
+            tree.write(format!("sys/fs/cgroup/g{number}/cpu.weight"), "100\n");
+        }
+        let processes = numbers.clone().map(|number| process(number + 2, TaskState::Running, &group(number))).collect();
+        let tasks = Tasks { processes, ..Tasks::default() };
+        let (mut reader, begin) = (WeightReader::default(), Instant::now());
+        let mut count = |second| reader.sample(&tree.root(), &mounts, &tasks, begin + Duration::from_secs(second)).len();
+        let counts: Vec<_> = (1..=u64::from(SECONDS)).map(&mut count).collect();
+        assert!(counts.is_sorted() && counts.last() == Some(&numbers.len()), "{counts:?}");
+        tree.write("sys/fs/cgroup/g7/cpu.weight", "50\n");
+        let changed = |second| {
+            let weights = reader.sample(&tree.root(), &mounts, &tasks, begin + Duration::from_secs(second));
+            weights.iter().any(|weight| weight.weight == 50)
+        };
+        assert!((13..13 + u64::from(SECONDS)).any(changed));
     }
 }
