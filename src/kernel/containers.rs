@@ -16,6 +16,7 @@ use super::root::Root;
 use crate::sample::cgroup::ContainerName;
 use crate::sample::cgroup::owner::{CgroupOwner, OwnerKind};
 use crate::sample::{Name, Sample};
+use crate::units::SmallSort;
 
 /// Time between two searches for containers.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(5);
@@ -105,7 +106,10 @@ impl ContainerReader {
     fn request(&mut self, root: &Root, now: Instant) {
         let is_old = |requested| now.saturating_duration_since(requested) >= NAME_TTL;
         let due = |known: &&mut KnownContainer| known.requested.is_none_or(is_old);
-        for known in self.known.values_mut().filter(due) {
+        let mut due: Vec<_> = self.known.values_mut().filter(due).collect();
+        // Those that were never requested first, then the oldest: there may be more than the thread reads in `NAME_TTL`.
+        due.small_sort_by_key(|known| known.requested);
+        for known in due {
             let thread = self.file_thread.get_or_insert_with(|| FileThread::start(root.clone()));
             if !thread.request(known.key.clone()) {
                 return;

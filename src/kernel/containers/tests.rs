@@ -108,3 +108,22 @@ fn a_container_that_is_gone_has_no_name() {
     assert_eq!(reader.sample(&root, &running, Instant::now()).len(), 1);
     assert_eq!(reader.sample(&root, &sample(&[]), Instant::now() + SEARCH_INTERVAL), []);
 }
+
+/// Each search finds all names old, and the thread accepts some of the requests.
+#[test]
+fn of_many_containers_each_name_is_requested_in_its_turn() {
+    let id = |number: usize| format!("{number:064x}");
+    let last = id(MAX_CONTAINERS - 1);
+    let tree = ProcTree::with([(format!("var/lib/docker/containers/{last}/config.v2.json"), r#"{"Name":"/last"}"#)]);
+    let paths: Vec<String> = (0..MAX_CONTAINERS).map(|number| format!("/docker/{}", id(number))).collect();
+    let (root, running, mut reader) = (tree.root(), sample(&paths), ContainerReader::default());
+    let mut now = Instant::now();
+    for _ in 0..500 {
+        now += NAME_TTL;
+        if !reader.sample(&root, &running, now).is_empty() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the last container has no name");
+}
