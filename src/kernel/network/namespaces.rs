@@ -9,6 +9,7 @@ mod entry;
 mod links;
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,9 +37,12 @@ use crate::sample::network::namespaces::{MAX_NAMESPACES, NamespaceNic, NetworkNa
 use crate::sample::network::{Nic, NicFacts, TcpExt};
 use crate::sample::task::{Process, Tasks};
 use crate::sample::{Absent, Name, Reading};
+use crate::units::Counter;
 
 /// Time before another attempt to open a socket in a namespace.
 const RETRY_ENTRY: Duration = Duration::from_secs(60);
+/// The facts of its interfaces are read again after this time: one dump.
+const FACTS_TTL: Duration = Duration::from_secs(10);
 /// Least time between two readings of the sockets of one namespace while it refuses connections.
 const MIN_SOCKET_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -108,6 +112,7 @@ struct KnownNamespace {
     files: Files,
     counter_files: CounterFiles,
     interfaces: Vec<Interface>,
+    interfaces_read_at: Option<Instant>,
     socket: Option<Socket>,
     last_entry: Option<Instant>,
     last_sockets: Option<Instant>,
@@ -136,6 +141,9 @@ fn directory(pid: u32) -> String {
 struct Interface {
     id: NicId,
     facts: Arc<NicFacts>,
+    /// As last read
+    received: Counter,
+    sent: Counter,
 }
 
 /// An rtnetlink socket in the namespace, and others.
@@ -158,6 +166,7 @@ impl KnownNamespace {
             files: Files::new(process.pid),
             counter_files: CounterFiles::new(&directory(process.pid)),
             interfaces: Vec::new(),
+            interfaces_read_at: None,
             socket: None,
             last_entry: None,
             last_sockets: None,
@@ -179,8 +188,9 @@ impl KnownNamespace {
         if self.socket.is_none() && root.is_host() && self.last_entry.is_none_or(|last| last.elapsed() >= RETRY_ENTRY) {
             self.last_entry = Some(Instant::now());
             let open = || {
-                let connections = Netlink::open(SockProtocol::NetlinkSockDiag).ok().map(ConnectionScan::new);
-                Ok((Netlink::open(SockProtocol::NetlinkRoute)?, Ethtool::open().ok(), connections, open_unix_diag().ok()))
+                let netlink = Netlink::open(SockProtocol::NetlinkRoute)?;
+                let connections = if_supported(Netlink::open(SockProtocol::NetlinkSockDiag))?.map(ConnectionScan::new);
+                Ok((netlink, if_supported(Ethtool::open())?, connections, if_supported(open_unix_diag())?))
             };
             let opened = run_in_namespace(root, self.process.pid, self.inode, open).and_then(|opened| opened);
             self.socket = opened.ok().map(|(netlink, ethtool, connections, unix)| Socket {
@@ -198,7 +208,12 @@ impl KnownNamespace {
         if let (Some(socket), Ok(tcp_ext)) = (&mut self.socket, &tcp_ext) {
             let retransmitted = tcp.as_ref().ok().map(|tcp| tcp.segments_retransmitted);
             let counters = WaitCounters::new(tcp_ext, window_probes, retransmitted);
-            socket.connections.take_if(|scan| scan.update(counters).is_err());
+            match socket.connections.as_mut().map_or(Ok(()), |scan| scan.update(counters)) {
+                Ok(()) => {}
+                Err(why) if is_for_good(why) => socket.connections = None,
+                // As after each failed dump, its answer may still be in the socket.
+                Err(_) => self.socket = None,
+            }
         }
         self.name_server_sockets.sample(root, Instant::now());
         let scan = self.socket.as_ref().and_then(|socket| socket.connections.as_ref());
@@ -275,16 +290,24 @@ impl KnownNamespace {
         let lines = self.files.dev.read(root, buffer).ok().and_then(|()| dev::parse(buffer));
         let Some(lines) = lines else { return };
         let is_same = lines.len() == self.interfaces.len()
-            && lines.iter().zip(&self.interfaces).all(|(line, known)| known.id.name.as_bytes() == line.name);
-        if !is_same {
+            && lines.iter().zip(&mut self.interfaces).all(|(line, known)| known.is_continued_by(line));
+        let is_old = self.interfaces_read_at.is_none_or(|last| last.elapsed() >= FACTS_TTL);
+        if !is_same || is_old && self.socket.is_some() {
+            self.interfaces_read_at = Some(Instant::now());
             let links = self.socket.as_mut().map(|socket| links::read(&mut socket.netlink));
             // An answer that was not read to its end makes the socket useless.
             if matches!(links, Some(Err(_))) {
                 self.socket = None;
             }
-            let links = links.and_then(Result::ok).unwrap_or_default();
-            let ethtool = self.socket.as_ref().and_then(|socket| socket.ethtool.as_ref());
-            self.interfaces = lines.iter().map(|line| Interface::new(line, &links, ethtool)).collect();
+            let links = links.and_then(Result::ok);
+            // After an error the known facts are kept.
+            if !is_same || links.is_some() {
+                let links = links.unwrap_or_default();
+                let ethtool = self.socket.as_ref().and_then(|socket| socket.ethtool.as_ref());
+                let before = mem::take(&mut self.interfaces);
+                let read = |(line, place): (_, usize)| Interface::new(line, &links, ethtool).share_facts(before.get(place));
+                self.interfaces = lines.iter().zip(0..).map(read).collect();
+            }
         }
         let qdiscs = self.socket.as_mut().map(|socket| socket.qdiscs.read(&mut socket.netlink));
         if matches!(qdiscs, Some(Err(_))) {
@@ -306,6 +329,24 @@ impl KnownNamespace {
                 qdisc: qdiscs.remove(&known.id.ifindex),
             },
         }));
+    }
+}
+
+/// `None` where the kernel lacks it or forbids it; an error that may pass stays one.
+fn if_supported<T>(opened: Reading<T>) -> Reading<Option<T>> {
+    match opened {
+        Err(why) if is_for_good(why) => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+/// Whether another attempt would fail, too. `Os` has the errors of a machine that is short of something: ENOBUFS, EMFILE.
+fn is_for_good(why: Absent) -> bool {
+    const NO_PROTOCOL: [i32; 3] = [libc::EPROTONOSUPPORT, libc::EAFNOSUPPORT, libc::ESOCKTNOSUPPORT];
+    match why {
+        Absent::NoSuchFile | Absent::NoPermission | Absent::Unsupported => true,
+        Absent::Os(errno) => NO_PROTOCOL.contains(&errno),
+        _ => false,
     }
 }
 
@@ -331,6 +372,20 @@ impl Interface {
         Interface {
             id: NicId { ifindex: link.map_or(0, |link| link.ifindex), name: Name::from(line.name) },
             facts: Arc::new(facts),
+            received: line.rx.bytes,
+            sent: line.tx.bytes,
         }
+    }
+
+    /// Facts that did not change keep their allocation, which samples share.
+    fn share_facts(self, before: Option<&Interface>) -> Interface {
+        let facts = before.map(|before| &before.facts).filter(|facts| **facts == self.facts).map(Arc::clone);
+        Interface { facts: facts.unwrap_or(self.facts), ..self }
+    }
+
+    /// Whether the line may be of the same interface: another one of this name has counters of its own.
+    fn is_continued_by(&mut self, line: &DevLine<'_>) -> bool {
+        let (received, sent) = (mem::replace(&mut self.received, line.rx.bytes), mem::replace(&mut self.sent, line.tx.bytes));
+        self.id.name.as_bytes() == line.name && line.rx.bytes >= received && line.tx.bytes >= sent
     }
 }
