@@ -360,6 +360,34 @@ fn preemptions_of_postgresql_are_counted() {
     assert!(!by.is_empty(), "other backends preempt");
 }
 
+/// They report the beginning of a query and never its end. The backend that has begun it sleeps meanwhile.
+#[test]
+fn preemptions_of_postgresql_s_parallel_workers_are_not_counted() {
+    let server = match PostgreSql::start(Scheduling::Ordinary) {
+        Ok(server) => server,
+        Err(why) => return println!("skipped: {why}"),
+    };
+    let socket = server.directory.path().to_str().unwrap();
+    let psql = |statements: &[&str]| {
+        let statements = statements.iter().flat_map(|statement| ["-c", statement]);
+        let output = server.run("psql", &["-h", socket, "-p", PORT].into_iter().chain(statements).collect::<Vec<_>>());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    psql(&["create table numbers with (parallel_workers = 6) as select n from generate_series(1, 200000) n", "analyze"]);
+    let probe = Probe::start(&server.pid());
+    let plan = psql(&[
+        "set max_parallel_workers_per_gather = 8",
+        "set parallel_leader_participation = off",
+        "explain analyze select sum(sqrt(n)) from numbers, generate_series(1, 50)",
+    ]);
+    let totals = probe.total();
+    assert!(plan.contains("Workers Launched: 6"), "{plan}");
+    let by = totals.lines.iter().flat_map(|line| line["preempted_by"].as_array().unwrap());
+    let count: u64 = by.map(|row| row["count"].as_u64().unwrap()).sum();
+    println!("{count} preemptions");
+    assert!(count < 20, "of a backend that sleeps");
+}
+
 /// Killed when it is dropped.
 struct MariaDb {
     child: Child,

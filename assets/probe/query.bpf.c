@@ -67,6 +67,8 @@ struct query {
 	__u64 started;
 	__u32 part;
 	bool was_preempted, was_cached, waits_for_lock;
+	// Of its thread: it has reported the end of a query. Parallel workers of PostgreSQL report the beginning alone.
+	bool reports_ends;
 	// Since when it is in this part; and of one that sleeps when it was woken, or 0
 	__u64 since, woken;
 	__u64 ns[8];
@@ -109,7 +111,7 @@ static __always_inline struct query *open_query(struct task_struct *task)
 	return query && query->started ? query : 0;
 }
 
-static __always_inline void begin_query(struct task_struct *task)
+static __always_inline struct query *begin_query(struct task_struct *task)
 {
 	struct query *query = bpf_task_storage_get(&queries, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	struct totals *totals;
@@ -118,11 +120,11 @@ static __always_inline void begin_query(struct task_struct *task)
 		totals = totals_of();
 		if (totals)
 			add(&totals->lost, 1);
-		return;
+		return 0;
 	}
 	// One that is parsed, bound and executed by messages of their own has begun with the first.
 	if (query->started)
-		return;
+		return query;
 	__builtin_memset(query->ns, 0, sizeof(query->ns));
 	query->part = ON_CPU;
 	query->was_preempted = query->was_cached = query->waits_for_lock = false;
@@ -130,6 +132,7 @@ static __always_inline void begin_query(struct task_struct *task)
 	barrier();
 	// From here on, a switch of the thread is of this query.
 	query->started = query->since;
+	return query;
 }
 
 static __always_inline void count(struct class *class, __u32 at, __u64 ns)
@@ -184,13 +187,18 @@ int activity(void *registers)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 state = argument(registers, 0);
+	struct query *query;
 
 	if (state > 31 || !is_counted(task))
 		return 0;
-	if (begin_states >> state & 1)
+	if (begin_states >> state & 1) {
 		begin_query(task);
-	else if (end_states >> state & 1)
+	} else if (end_states >> state & 1) {
+		query = bpf_task_storage_get(&queries, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (query)
+			query->reports_ends = true;
 		end_query(task);
+	}
 	return 0;
 }
 
@@ -222,6 +230,7 @@ int command(void *registers)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 command = COM_QUERY;
+	struct query *query;
 
 	if (command_argument == 0)
 		command = argument(registers, 0);
@@ -229,8 +238,11 @@ int command(void *registers)
 		command = argument(registers, 2);
 	if (command != COM_QUERY && command != COM_STMT_EXECUTE && command != COM_STMT_BULK_EXECUTE)
 		return 0;
-	if (is_counted(task))
-		begin_query(task);
+	if (!is_counted(task))
+		return 0;
+	query = begin_query(task);
+	if (query)
+		query->reports_ends = true;
 	return 0;
 }
 
@@ -338,7 +350,9 @@ static __always_inline void leave_cpu(struct query *query, struct task_struct *t
 		query->part = RUN_QUEUE;
 		if (is_forced || !call.is_yield) {
 			query->was_preempted = true;
-			count_preemption(next);
+			// What does not end is no query.
+			if (query->reports_ends)
+				count_preemption(next);
 		}
 	} else {
 		// One that is being woken already does not sleep.
