@@ -29,7 +29,7 @@ enum { REQ_OP_READ = 0, REQ_OP_FLUSH = 2, REQ_OP_DISCARD = 3 };
 enum { READ, WRITE, FLUSH, DISCARD, OPERATIONS };
 #define SUB_BUCKET_SHIFT 3
 #include "histogram_buckets.h"
-// `TABLE_PLACES` and `MAX_PROBES` in block.rs.
+// `TABLE_PLACES` in block.rs, `MAX_PROBES` in slot_table.rs
 enum { TABLE_PLACES = 128, MAX_PROBES = 8 };
 
 struct bucket { __u64 completed, sequential, queued, on_device; };

@@ -82,7 +82,7 @@ enum argument_layout {
 	OF_FD, OF_PATH, AT_PATH, NAME_OF_PATH, NAME_AT_PATH,
 };
 enum { OTHER_BITS = 3 };
-// `TABLE_PLACES`, `MAX_PROBES` and `PATH_BYTES` in file_systems.rs
+// `TABLE_PLACES` and `PATH_BYTES` in file_systems.rs, `MAX_PROBES` in slot_table.rs
 enum { TABLE_PLACES = 1024, MAX_PROBES = 8, PATH_BYTES = 128, SYSTEM_CALLS = 512, MAX_EVENTS = 128 };
 
 struct flow { __u64 operations, bytes, ns; };

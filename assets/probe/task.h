@@ -20,10 +20,15 @@ struct pt_regs___arm64 { __u64 regs[31]; int syscallno; } RELOCATED;
 enum { FUTEX_X86 = 202, FUTEX_ARM64 = 98, FUTEX_COMMAND = 0x7f };
 enum { NO_CALL = 0xffff };
 
-// Set by the loader where there is no BTF: offsets in `struct task_struct`, of the registers from `task_struct.stack`, and in these; the
-// number of the system call futex.
-const volatile __u32 state_at = 0, pid_at = 0, stack_at = 0, registers_at = 0;
-const volatile __u32 call_number_at = 0, argument_at[4] = {}, futex_number = 0;
+// Set by the loader where there is no BTF.
+// In `struct task_struct`:
+const volatile __u32 state_at = 0, pid_at = 0, stack_at = 0;
+// The registers, from `task_struct.stack`
+const volatile __u32 registers_at = 0;
+// In the registers: number of the system call, and its first four arguments
+const volatile __u32 call_number_at = 0, argument_at[4] = {};
+// The number of the system call futex
+const volatile __u32 futex_number = 0;
 
 struct ids { __u32 tid, tgid; };
 struct call { __u64 number, arguments[4]; bool is_futex; };

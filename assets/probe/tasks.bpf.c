@@ -47,7 +47,7 @@ enum {
 	RWSEM_WRITER_LOCKED = 0x1,
 	RWSEM_READER_BIAS = 0x100,
 };
-// `LockField` in probe.rs: the first four are those of hung_task.h.
+// `LockKind` in probe.rs: the first four are those of hung_task.h.
 enum { MUTEX, SEMAPHORE, RWSEM_WAITS_TO_READ, RWSEM_WAITS_TO_WRITE, KIND_MASK = 0x3 };
 enum { OWNER_IS_READER = 0x1, OWNER_IS_KERNEL_THREAD = 0x2, IS_MMAP_LOCK = 0x4, IS_KILLABLE = 0x8, IS_BY_CONTENTION = 0x10 };
 
@@ -66,7 +66,7 @@ enum {
 // Set by tests: task_struct is taken for that of a kernel before 6.15.
 const volatile __u32 ignores_blocker = 0;
 
-// `Row` in probe.rs has the same layout.
+// `LockRow` in probe.rs is read from it.
 struct row { __u64 lock, owner_timeslices; __u32 tgid, tid, owner_tgid, owner_tid, owner_state, kind, flags, padding; };
 
 static __always_inline long state_of(struct task_struct *task)

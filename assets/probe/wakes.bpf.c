@@ -29,7 +29,7 @@ struct control {
 	// CLOCK_MONOTONIC since which it is attached; what is known of a thread from before is out of date. Until then the reader adds what
 	// each thread did last.
 	__u64 since, padding[7];
-	// Bit `tgid` modulo 65,536: of others with the same bit, the reader drops what was counted.
+	// The processes that are counted: bit `tgid` modulo 65,536. What is counted of others with the same bit, the reader drops.
 	__u64 watched[WATCHED_WORDS];
 	// Events for which there was no place
 	__u64 lost;

@@ -1,6 +1,6 @@
 //! Reads network interfaces and protocol counters in each sample, and facts about interfaces from time to time. Each source
 //! has its own file: /proc/net/dev in `dev`, /proc/net/snmp and netstat in `counter_files`, rtnetlink in `qdisc`,
-//! /proc/net/softnet_stat in `softnet`, settings and counters of drivers (ioctl SIOCETHTOOL) in `ethtool`; sock_diag in `listeners`,
+//! /proc/net/softnet_stat in `softnet`, speed and duplex (ioctl SIOCETHTOOL) in `ethtool`; sock_diag in `listeners`,
 //! `remote_hosts`, `syn_queues` (connection requests), `waiting_connections`, `name_server_sockets`, `udp_sockets`, `unix_senders` and
 //! `unix_connects`. `namespaces` has the same of other network namespaces.
 

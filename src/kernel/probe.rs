@@ -4,7 +4,8 @@
 //!   (`waits/kernel_lock_owners.rs` uses it)
 //! - `lock_contention`: for which locks threads wait, where they do not say it themselves, for the iterator
 //! - `lock_fields`: which of the fields for this the kernel has
-//! - `block`, `file_systems`, `run_queue`, `query`: histograms of block requests, of calls on files, of waits for a CPU, of queries
+//! - `block`, `run_queue`, `query`: histograms of block requests, of waits for a CPU, of queries
+//! - `file_systems`: sums over calls on files
 //! - `wakes`, `lock_wakers`: which thread wakes which, and which thread was woken last at a mutex
 //!
 //! A child process (`loader_process`) relocates the object file to the running kernel by BTF, which takes 30 MB, and passes the
@@ -37,6 +38,7 @@ use std::path::Path;
 
 use linux_raw_sys::general::{CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN};
 
+use crate::ids::cpu_list::parse_cpu_list;
 use crate::kernel::fields::parse_u64;
 use crate::kernel::root::Root;
 use crate::kernel::sys;
@@ -72,12 +74,10 @@ pub fn kernel_has_cap_bpf() -> bool {
     last.and_then(|text| parse_u64(text.trim_ascii())).is_none_or(|last| last >= u64::from(CAP_BPF))
 }
 
-/// Highest CPU number + 1; u32::MAX if unknown: several CPUs may then use one slot of the per-CPU map.
+/// Highest CPU number + 1; u32::MAX if unknown: then several CPUs may count in one shard.
 pub fn possible_cpus(root: &Root) -> u32 {
     let possible = root.read_once("sys/devices/system/cpu/possible").unwrap_or_default();
-    let last = possible.rsplit(|&byte| matches!(byte, b'-' | b',')).next().unwrap_or_default();
-    let last: Option<u32> = std::str::from_utf8(last).ok().and_then(|text| text.trim().parse().ok());
-    last.map_or(u32::MAX, |last| last.saturating_add(1))
+    parse_cpu_list(&possible).last().map_or(u32::MAX, |range| range.end().saturating_add(1))
 }
 
 /// The loaded and attached iterator. Dropping it unloads the program.

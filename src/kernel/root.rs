@@ -158,7 +158,8 @@ impl FileHandle {
         FileHandle { relative: relative.into(), file: None, inode: None, was_replaced: false, read_bytes: READ_BYTES }
     }
 
-    /// Reads the whole file into `buffer`, which is cleared first. A descriptor that fails is opened again once.
+    /// Reads the whole file into `buffer`, which is cleared first. A descriptor that fails is opened again once. The file's records must
+    /// be shorter than `SHORT_READ_BYTES`: a shorter read is taken for the last one.
     pub fn read(&mut self, root: &Root, buffer: &mut Vec<u8>) -> Reading<()> {
         if let Some(file) = &self.file {
             if read_short_records(file, buffer, self.read_bytes).is_ok() {

@@ -246,7 +246,8 @@ pub fn socket_drops(socket: BorrowedFd) -> nix::Result<Option<u32>> {
     Ok(values.get(..written).unwrap_or(&values).get(SK_MEMINFO_DROPS).copied())
 }
 
-/// setpriority(2): lowers the priority of this process to nice value `nice`.
+/// setpriority(2): lowers the priority of the calling thread to nice value `nice`. On Linux each thread has one of its own, which
+/// threads that it starts inherit.
 pub fn set_nice(nice: libc::c_int) -> io::Result<()> {
     // SAFETY: takes no pointer.
     Errno::result(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })?;

@@ -97,8 +97,8 @@ impl UserStackReader {
         }
     }
 
-    /// The stacks that are known of the threads of the last request, sorted by task. Waits for at most 5 ms. Fails if no more are read:
-    /// with `Os(ETIMEDOUT)` after processes or file systems have not answered four times.
+    /// The stacks that are known of the threads of the last request, sorted by task. Waits for `MAX_WAIT` at most. Fails if the request
+    /// was refused: too many threads that read stacks are blocked (`Os(ETIMEDOUT)`), or none can be started.
     pub fn sample(&mut self) -> Reading<Vec<UserStack>> {
         if self.chosen.is_empty() {
             return Ok(Vec::new());

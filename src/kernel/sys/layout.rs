@@ -50,7 +50,7 @@ pub struct LegacySettings {
     pub reserved: [u32; 2],
 }
 
-/// The `link_create` member of `union bpf_attr`, as far as an iterator needs it.
+/// The `link_create` member of `union bpf_attr`, as far as an iterator and a perf event need it.
 #[repr(C)]
 pub struct LinkCreate {
     pub prog_fd: u32,
