@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::parse::{
-    parse_cpu_stat, parse_io_serviced, parse_io_stat, parse_memory_stat, parse_named_counter, parse_pressure_averages,
-    parse_pressure_total,
-};
+use super::parse::{parse_cpu_stat, parse_io_serviced, parse_io_stat, parse_memory_stat, parse_named_counter};
 use crate::ids::{CgroupId, CgroupVersion, DiskId};
 use crate::kernel::fields::{parse_single_line, parse_single_u64};
+use crate::kernel::pressure::parse_pressure;
 use crate::kernel::root::{FileHandle, Root};
 use crate::sample::Name;
 use crate::sample::cgroup::{Cgroup, IoLimit, IoMax, IoStat, StallAverages};
+use crate::sample::pressure::StallLine;
 use crate::units::{Counter, delta};
 
 /// memory.stat is read only when the group uses this share of its limit, in percent: the kernel sums it over all CPUs.
@@ -69,8 +68,9 @@ pub struct Group {
     cpu_stat: Option<FileHandle>,
     cpu_usage: Option<FileHandle>,
     memory_usage: Option<FileHandle>,
-    /// Sum of the counters of its limits (throttled periods, memory events) at the last reading, and whether it grew.
+    /// Throttled periods, memory limit hits and I/O operations at the last reading.
     limit_counters: [Option<Counter>; 3],
+    /// One of these grew, or the group is near its memory limit.
     is_constrained: bool,
     is_throttled: bool,
     was_near_limit: bool,
@@ -284,9 +284,9 @@ impl GroupFiles<'_> {
         if self.version == CgroupVersion::V1 {
             return Stalls::default();
         }
-        let Some(bytes) = self.read(directory, file) else { return Stalls::default() };
-        let line = |word: &[u8]| (parse_pressure_total(bytes, word), parse_pressure_averages(bytes, word));
-        Stalls { some: line(b"some "), full: line(b"full ") }
+        let stall = self.read(directory, file).and_then(parse_pressure).unwrap_or_default();
+        let line = |line: Option<StallLine>| line.map(|line| (line.total_us, averages(line))).unzip();
+        Stalls { some: line(stall.some), full: line(stall.full) }
     }
 
     fn read_io(&mut self, directory: &Path, disk: DiskId) -> Option<IoStat> {
@@ -307,6 +307,11 @@ impl GroupFiles<'_> {
 struct Stalls {
     some: (Option<Counter>, Option<StallAverages>),
     full: (Option<Counter>, Option<StallAverages>),
+}
+
+fn averages(line: StallLine) -> StallAverages {
+    let hundredths = |percent: f32| (f64::from(percent) * 100.0).round().min(10_000.0) as u16;
+    StallAverages { avg10: hundredths(line.avg10), avg60: hundredths(line.avg60), avg300: hundredths(line.avg300) }
 }
 
 /// The file with the CPUs that the group's tasks may use.

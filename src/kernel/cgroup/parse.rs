@@ -1,9 +1,9 @@
 //! Parses the files of a group. v1 and v2 have the same counters with different names and units.
 
 use crate::ids::DiskId;
-use crate::kernel::fields::{lines, parse_named_u64, parse_non_negative_f64, parse_single_u64, parse_u32, parse_u64, words};
+use crate::kernel::fields::{lines, parse_named_u64, parse_single_u64, parse_u32, parse_u64, words};
 use crate::kernel::memory::checked_sum;
-use crate::sample::cgroup::{Cgroup, IoMax, IoStat, StallAverages};
+use crate::sample::cgroup::{Cgroup, IoMax, IoStat};
 use crate::units::Counter;
 
 /// No limit in v1: the largest number of pages, in bytes, a little below 2^63.
@@ -77,22 +77,6 @@ impl MemoryStat {
 pub fn parse_named_counter(bytes: &[u8], wanted: &[u8]) -> Option<Counter> {
     let mut fields = lines(bytes).filter_map(parse_named_u64);
     fields.find(|(name, _)| *name == wanted).map(|(_, value)| Counter(value))
-}
-
-/// `total` of the line `some` or `full` of a pressure file, in microseconds.
-pub fn parse_pressure_total(bytes: &[u8], line: &[u8]) -> Option<Counter> {
-    let line = lines(bytes).find_map(|text| text.strip_prefix(line))?;
-    words(line).find_map(|word| word.strip_prefix(b"total=")).and_then(parse_u64).map(Counter)
-}
-
-/// `avg10`, `avg60` and `avg300` of the line `some` or `full` of a pressure file.
-pub fn parse_pressure_averages(bytes: &[u8], line: &[u8]) -> Option<StallAverages> {
-    let line = lines(bytes).find_map(|text| text.strip_prefix(line))?;
-    let average = |name: &[u8]| {
-        let value = words(line).find_map(|word| word.strip_prefix(name)).and_then(parse_non_negative_f64)?;
-        Some((value * 100.0).round().min(10_000.0) as u16)
-    };
-    Some(StallAverages { avg10: average(b"avg10=")?, avg60: average(b"avg60=")?, avg300: average(b"avg300=")? })
 }
 
 /// v2 io.max: `8:16 rbps=2097152 wbps=max riops=max wiops=120`, a line for each device that has a limit.
@@ -204,15 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn memory_events_and_pressure_totals_are_parsed() {
+    fn memory_events_are_parsed() {
         let events = b"low 0\nhigh 3\nmax 17\noom 1\noom_kill 1\n";
         assert_eq!(
             (parse_named_counter(events, b"max"), parse_named_counter(events, b"oom")),
             (Some(Counter(17)), Some(Counter(1)))
         );
-        let pressure = b"some avg10=1.00 avg60=0.50 avg300=0.10 total=360405\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
-        assert_eq!(parse_pressure_total(pressure, b"some "), Some(Counter(360_405)));
-        assert_eq!(parse_pressure_total(pressure, b"full "), Some(Counter(7)));
-        assert_eq!(parse_pressure_total(b"some avg10=1.00", b"some "), None);
     }
 }
