@@ -83,17 +83,17 @@ impl NamespaceReader {
 
     /// A sock_diag socket in each namespace in which one could be opened, for dumps of its Unix sockets.
     pub fn unix_sockets(&mut self) -> impl Iterator<Item = &mut Netlink> {
-        self.known.values_mut().filter_map(|known| known.socket.as_mut()?.unix.as_mut())
+        self.known.values_mut().filter_map(|known| known.sockets.as_mut()?.unix.as_mut())
     }
 
     /// The same in the namespace with this inode.
     pub fn diag_socket(&mut self, inode: u64) -> Option<&mut Netlink> {
-        self.known.get_mut(&inode)?.socket.as_mut()?.unix.as_mut()
+        self.known.get_mut(&inode)?.sockets.as_mut()?.unix.as_mut()
     }
 
     /// The connections of each namespace in which a socket could be opened, as last scanned.
     pub fn connection_tables(&self) -> impl Iterator<Item = &ConnectionTable> {
-        let scans = self.known.values().filter_map(|known| known.socket.as_ref()?.connections.as_ref());
+        let scans = self.known.values().filter_map(|known| known.sockets.as_ref()?.connections.as_ref());
         scans.map(ConnectionScan::connections)
     }
 
@@ -113,7 +113,7 @@ struct KnownNamespace {
     counter_files: CounterFiles,
     interfaces: Vec<Interface>,
     interfaces_read_at: Option<Instant>,
-    socket: Option<Socket>,
+    sockets: Option<NamespaceSockets>,
     last_entry: Option<Instant>,
     last_sockets: Option<Instant>,
     udp_sockets: UdpSocketReader,
@@ -146,9 +146,10 @@ struct Interface {
     sent: Counter,
 }
 
-/// An rtnetlink socket in the namespace, and others.
+/// The sockets in the namespace, which are opened together.
 #[derive(Debug)]
-struct Socket {
+struct NamespaceSockets {
+    /// rtnetlink
     netlink: Netlink,
     ethtool: Option<Ethtool>,
     /// For dumps of its Unix sockets
@@ -167,7 +168,7 @@ impl KnownNamespace {
             counter_files: CounterFiles::new(&directory(process.pid)),
             interfaces: Vec::new(),
             interfaces_read_at: None,
-            socket: None,
+            sockets: None,
             last_entry: None,
             last_sockets: None,
             udp_sockets: UdpSocketReader::for_process(process.pid),
@@ -185,7 +186,7 @@ impl KnownNamespace {
     }
 
     fn sample(&mut self, root: &Root, all: &mut NetworkNamespaces, owners: &mut SocketOwners, buffer: &mut Vec<u8>) {
-        if self.socket.is_none() && root.is_host() && self.last_entry.is_none_or(|last| last.elapsed() >= RETRY_ENTRY) {
+        if self.sockets.is_none() && root.is_host() && self.last_entry.is_none_or(|last| last.elapsed() >= RETRY_ENTRY) {
             self.last_entry = Some(Instant::now());
             let open = || {
                 let netlink = Netlink::open(SockProtocol::NetlinkRoute)?;
@@ -193,7 +194,7 @@ impl KnownNamespace {
                 Ok((netlink, if_supported(Ethtool::open())?, connections, if_supported(open_unix_diag())?))
             };
             let opened = run_in_namespace(root, self.process.pid, self.inode, open).and_then(|opened| opened);
-            self.socket = opened.ok().map(|(netlink, ethtool, connections, unix)| Socket {
+            self.sockets = opened.ok().map(|(netlink, ethtool, connections, unix)| NamespaceSockets {
                 netlink,
                 ethtool,
                 unix,
@@ -205,18 +206,18 @@ impl KnownNamespace {
         let last = self.counter_files.last();
         let NamespaceCounters { tcp, udp, tcp_ext, ip_octets, window_probes } = self.counter_files.read(root, buffer);
         let udp6 = self.files.snmp6.read(root, buffer).and_then(|()| parse_udp6(buffer));
-        if let (Some(socket), Ok(tcp_ext)) = (&mut self.socket, &tcp_ext) {
+        if let (Some(sockets), Ok(tcp_ext)) = (&mut self.sockets, &tcp_ext) {
             let retransmitted = tcp.as_ref().ok().map(|tcp| tcp.segments_retransmitted);
             let counters = WaitCounters::new(tcp_ext, window_probes, retransmitted);
-            match socket.connections.as_mut().map_or(Ok(()), |scan| scan.update(counters)) {
+            match sockets.connections.as_mut().map_or(Ok(()), |scan| scan.update(counters)) {
                 Ok(()) => {}
-                Err(why) if is_for_good(why) => socket.connections = None,
+                Err(why) if is_for_good(why) => sockets.connections = None,
                 // As after each failed dump, its answer may still be in the socket.
-                Err(_) => self.socket = None,
+                Err(_) => self.sockets = None,
             }
         }
         self.name_server_sockets.sample(root, Instant::now());
-        let scan = self.socket.as_ref().and_then(|socket| socket.connections.as_ref());
+        let scan = self.sockets.as_ref().and_then(|sockets| sockets.connections.as_ref());
         let top_retransmit_host = scan.and_then(|scan| scan.connections().top_retransmits()).map(|(host, inode)| {
             owners.search(root, std::iter::once(inode));
             RetransmitHost {
@@ -229,7 +230,7 @@ impl KnownNamespace {
             inode: self.inode,
             process: self.process,
             comm: self.comm.clone(),
-            has_socket: self.socket.is_some(),
+            has_socket: self.sockets.is_some(),
             tcp,
             tcp_ext,
             udp,
@@ -241,7 +242,7 @@ impl KnownNamespace {
             top_retransmit_host,
         };
         if let Some((Ok(before), Ok(now))) = last.map(|last| (last.tcp_ext, tcp_ext))
-            && self.socket.is_some()
+            && self.sockets.is_some()
         {
             self.read_queues(root, &before, &now, &mut row, owners);
         }
@@ -292,26 +293,26 @@ impl KnownNamespace {
         let is_same = lines.len() == self.interfaces.len()
             && lines.iter().zip(&mut self.interfaces).all(|(line, known)| known.is_continued_by(line));
         let is_old = self.interfaces_read_at.is_none_or(|last| last.elapsed() >= FACTS_TTL);
-        if !is_same || is_old && self.socket.is_some() {
+        if !is_same || is_old && self.sockets.is_some() {
             self.interfaces_read_at = Some(Instant::now());
-            let links = self.socket.as_mut().map(|socket| links::read(&mut socket.netlink));
+            let links = self.sockets.as_mut().map(|sockets| links::read(&mut sockets.netlink));
             // An answer that was not read to its end makes the socket useless.
             if matches!(links, Some(Err(_))) {
-                self.socket = None;
+                self.sockets = None;
             }
             let links = links.and_then(Result::ok);
             // After an error the known facts are kept.
             if !is_same || links.is_some() {
                 let links = links.unwrap_or_default();
-                let ethtool = self.socket.as_ref().and_then(|socket| socket.ethtool.as_ref());
+                let ethtool = self.sockets.as_ref().and_then(|sockets| sockets.ethtool.as_ref());
                 let before = mem::take(&mut self.interfaces);
                 let read = |(line, place): (_, usize)| Interface::new(line, &links, ethtool).share_facts(before.get(place));
                 self.interfaces = lines.iter().zip(0..).map(read).collect();
             }
         }
-        let qdiscs = self.socket.as_mut().map(|socket| socket.qdiscs.read(&mut socket.netlink));
+        let qdiscs = self.sockets.as_mut().map(|sockets| sockets.qdiscs.read(&mut sockets.netlink));
         if matches!(qdiscs, Some(Err(_))) {
-            self.socket = None;
+            self.sockets = None;
         }
         let mut qdiscs = qdiscs.and_then(Result::ok).unwrap_or_default();
         all.nics.extend(lines.iter().zip(&self.interfaces).map(|(line, known)| NamespaceNic {
