@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, Parseable};
-use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, SOCK_DIAG_BY_FAMILY};
-use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponseHeader, SocketId, StateFlags};
+use netlink_packet_core::Parseable;
+use netlink_packet_sock_diag::constants::SOCK_DIAG_BY_FAMILY;
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponseHeader, StateFlags};
 use nix::sys::socket::SockProtocol;
 
 use super::reading::{MIN_KEPT_SHARE, ReadScope, is_near};
@@ -83,12 +83,10 @@ type Connections = HashMap<(IpAddr, SocketAddr), (u64, u64)>;
 fn dump_connections(root: &Root, range: &RangeInclusive<u16>) -> Reading<Connections> {
     // 1: ports in TIME_WAIT are used again after a second; 2: towards this host. By default 2.
     let reuse = root.read_once("proc/sys/net/ipv4/tcp_tw_reuse").ok().and_then(|text| parse_single_u64(&text)).unwrap_or(2);
-    let flags = NLM_F_REQUEST | NLM_F_DUMP;
     let states = StateFlags::all().difference(StateFlags::LISTEN.union(StateFlags::CLOSE));
-    let dump = |family, any| inet_diag::request(family, any, flags, ExtensionFlags::empty(), states.clone());
     let mut netlink = Netlink::open(SockProtocol::NetlinkSockDiag)?;
     let mut found = Connections::new();
-    for mut request in [dump(AF_INET, SocketId::new_v4()), dump(AF_INET6, SocketId::new_v6())] {
+    for mut request in inet_diag::dump_requests(ExtensionFlags::empty(), states) {
         netlink.dump(&mut request, |kind, payload| {
             let parsed = (kind == SOCK_DIAG_BY_FAMILY).then(|| InetResponseHeader::parse(payload).ok()).flatten();
             let Some(socket) = parsed.filter(|socket| range.contains(&socket.socket_id.source_port)) else { return };

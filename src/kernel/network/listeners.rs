@@ -5,9 +5,9 @@ pub(super) mod socket_owner;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, Parseable};
-use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, SOCK_DIAG_BY_FAMILY};
-use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponseHeader, SocketId, StateFlags};
+use netlink_packet_core::Parseable;
+use netlink_packet_sock_diag::constants::SOCK_DIAG_BY_FAMILY;
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponseHeader, StateFlags};
 use nix::sys::socket::SockProtocol;
 
 use super::inet_diag;
@@ -75,9 +75,7 @@ impl ListenerReader {
             None => Netlink::open(SockProtocol::NetlinkSockDiag)?,
         };
         if self.requests.is_empty() {
-            let flags = NLM_F_REQUEST | NLM_F_DUMP;
-            let dump = |family, any| inet_diag::request(family, any, flags, ExtensionFlags::empty(), StateFlags::LISTEN);
-            self.requests = vec![dump(AF_INET, SocketId::new_v4()), dump(AF_INET6, SocketId::new_v6())];
+            self.requests = inet_diag::dump_requests(ExtensionFlags::empty(), StateFlags::LISTEN).into();
         }
         let mut waiting = Vec::new();
         for request in &mut self.requests {

@@ -10,9 +10,7 @@ mod waiting_sockets;
 
 use std::time::{Duration, Instant};
 
-use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST};
-use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6};
-use netlink_packet_sock_diag::inet::{ExtensionFlags, SocketId, StateFlags};
+use netlink_packet_sock_diag::inet::{ExtensionFlags, StateFlags};
 use nix::sys::socket::SockProtocol;
 use nix::time::ClockId;
 
@@ -68,7 +66,7 @@ impl RemoteHostReader {
     /// Scans the connections now, without their hosts. After an error the next scan would be of the calling thread's namespace.
     pub fn scan_connections(&mut self) -> Reading<()> {
         self.update_connections(None)?;
-        self.connection_table.finish_dump(0);
+        self.connection_table.finish_dump();
         Ok(())
     }
 
@@ -85,7 +83,7 @@ impl RemoteHostReader {
         }
         let begin_ns = thread_cpu_ns();
         let read = self.update_connections(counted);
-        let reading = read.map(|()| self.connection_table.finish_dump(0)).map(|mut hosts| {
+        let reading = read.map(|()| self.connection_table.finish_dump()).map(|mut hosts| {
             self.route_cache.fill_interfaces(&mut hosts.rows);
             hosts.scan_cpu_ns = thread_cpu_ns().saturating_sub(begin_ns);
             // Seldom, and limited by itself: it must not delay the next scan.
@@ -140,9 +138,7 @@ impl RemoteHostReader {
             None => Netlink::open(SockProtocol::NetlinkSockDiag)?,
         };
         if self.requests.is_empty() {
-            let flags = NLM_F_REQUEST | NLM_F_DUMP;
-            let dump = |family, any| inet_diag::request(family, any, flags, ExtensionFlags::INFO, DATA_STATES);
-            self.requests = vec![dump(AF_INET, SocketId::new_v4()), dump(AF_INET6, SocketId::new_v6())];
+            self.requests = inet_diag::dump_requests(ExtensionFlags::INFO, DATA_STATES).into();
         }
         let now_ns = clock_ns(ClockId::CLOCK_BOOTTIME);
         self.socket_queries.begin_dump(counted, now_ns);

@@ -4,9 +4,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
-use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, Parseable};
-use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, SOCK_DIAG_BY_FAMILY, TCP_LISTEN, TCP_SYN_RECV};
-use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponseHeader, SocketId, StateFlags};
+use netlink_packet_core::Parseable;
+use netlink_packet_sock_diag::constants::{SOCK_DIAG_BY_FAMILY, TCP_LISTEN, TCP_SYN_RECV};
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponseHeader, StateFlags};
 use nix::sys::socket::SockProtocol;
 use rustc_hash::FxHashMap;
 
@@ -86,10 +86,8 @@ pub(super) fn dump_queues() -> Reading<Vec<(Option<u32>, SynQueue)>> {
 
 fn dump() -> Reading<Sockets> {
     let mut netlink = Netlink::open(SockProtocol::NetlinkSockDiag)?;
-    let states = || StateFlags::LISTEN | StateFlags::SYN_RECV;
     let mut sockets = Sockets::default();
-    for (family, any) in [(AF_INET, SocketId::new_v4()), (AF_INET6, SocketId::new_v6())] {
-        let mut request = inet_diag::request(family, any, NLM_F_REQUEST | NLM_F_DUMP, ExtensionFlags::empty(), states());
+    for mut request in inet_diag::dump_requests(ExtensionFlags::empty(), StateFlags::LISTEN | StateFlags::SYN_RECV) {
         netlink.dump(&mut request, |kind, payload| sockets.add(kind, payload))?;
     }
     Ok(sockets)
@@ -171,6 +169,9 @@ fn find_listening(listening: &[Listening], local: SocketAddr) -> Option<&Listeni
 #[cfg(test)]
 mod tests {
     use netlink_packet_core::Emitable;
+
+    use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6};
+    use netlink_packet_sock_diag::inet::SocketId;
 
     use super::*;
 

@@ -276,7 +276,7 @@ mod tests {
                         let (_, connections) = read(&damaged);
                         let mut update = table.begin_dump(now_ns);
                         connections.iter().for_each(|connection| update.add_connection(connection));
-                        assert!(table.finish_dump(0).rows.len() <= 3);
+                        assert!(table.finish_dump().rows.len() <= 3);
                     }
                 }
             }

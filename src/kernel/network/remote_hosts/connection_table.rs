@@ -125,7 +125,7 @@ impl ConnectionTable {
     }
 
     /// Removes connections that are in no dump any more, and returns the hosts for the sample.
-    pub fn finish_dump(&mut self, cost_ns: u64) -> RemoteHosts {
+    pub fn finish_dump(&mut self) -> RemoteHosts {
         let dump_number = self.dump_number;
         self.unanswered.finish_dump(self.last_dump_ns);
         self.known.retain(|_, known| dump_number.wrapping_sub(known.dump_number) <= MAX_MISSED_DUMPS);
@@ -145,7 +145,8 @@ impl ConnectionTable {
         rows.small_sort_by_key(|host| host.address);
         RemoteHosts {
             scan_boottime_ns: self.last_dump_ns,
-            scan_cpu_ns: cost_ns,
+            // Set by the caller, which has measured it.
+            scan_cpu_ns: 0,
             connection_count: self.connection_count,
             host_count: u32::try_from(self.hosts.len()).unwrap_or(u32::MAX),
             rows,

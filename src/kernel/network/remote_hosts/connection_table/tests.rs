@@ -45,7 +45,7 @@ fn connection(cookie: u8, host: u8, segments: u32) -> Connection {
 fn dump(table: &mut ConnectionTable, second: u64, connections: &[Connection]) -> RemoteHosts {
     let mut update = table.begin_dump(second * SECOND);
     connections.iter().for_each(|connection| update.add_connection(connection));
-    table.finish_dump(0)
+    table.finish_dump()
 }
 
 fn host_of(hosts: &RemoteHosts, host: u8) -> &RemoteHost {
@@ -97,7 +97,7 @@ fn of_connections_beyond_the_limit_only_the_number_is_counted() {
     let mut dump = |second: u64, connections: &mut dyn Iterator<Item = Connection>| {
         let mut update = table.begin_dump(second * SECOND);
         connections.for_each(|connection| update.add_connection(&connection));
-        table.finish_dump(0)
+        table.finish_dump()
     };
     let count = u32::try_from(MAX_CONNECTIONS).unwrap() + 1;
     for second in 1..=2 {
