@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -68,6 +68,12 @@ impl MountTable {
     pub fn mounts(&self) -> &[Mount] {
         &self.mounts
     }
+}
+
+/// The innermost mount that a path is in, of mounts in the order of the table: of several at one place the last one covers the others.
+pub fn innermost<'m, T>(mounts: &'m [T], mount_point: impl Fn(&T) -> &Path, path: &Path) -> Option<&'m T> {
+    let around = mounts.iter().filter(|mount| path.starts_with(mount_point(mount)));
+    around.max_by_key(|mount| mount_point(mount).as_os_str().len())
 }
 
 /// Whether FUSE file systems are mounted: threads wait for them in interruptible sleep.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::sysfs::{parse_device_number, sysfs_directory};
 use crate::ids::DiskId;
-use crate::kernel::mounts::Mount;
+use crate::kernel::mounts::{Mount, innermost};
 use crate::kernel::root::Root;
 use crate::sample::Name;
 
@@ -19,7 +19,7 @@ const MAX_MOUNT_POINTS: usize = 32;
 pub struct MountPoints {
     /// Sorted by device
     points: Vec<(DiskId, MountPoint)>,
-    /// All mounts in the order of the table, where a later one covers an earlier one; `None`: without a block device
+    /// All mounts in the order of the table; `None`: without a block device
     all: Vec<(PathBuf, Option<DiskId>)>,
 }
 
@@ -46,8 +46,7 @@ impl MountPoints {
 
     /// The block device, or its partition, with the file of this path; `None` if there is none: a server, FUSE, memory.
     pub fn device_of_file(&self, path: &Path) -> Option<DiskId> {
-        let inside = self.all.iter().filter(|(point, _)| path.starts_with(point));
-        inside.max_by_key(|(point, _)| point.as_os_str().len()).and_then(|(_, device)| *device)
+        innermost(&self.all, |(point, _)| point, path).and_then(|(_, device)| *device)
     }
 
     /// The mount points of these devices.

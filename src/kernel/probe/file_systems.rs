@@ -16,7 +16,7 @@ use super::map_words::{device_hash, device_number};
 use super::probe_error::ProbeError;
 use super::slot_table::{NewSlot, SlotTable};
 use crate::ids::DiskId;
-use crate::kernel::mounts::{Mount, MountTable};
+use crate::kernel::mounts::{Mount, MountTable, innermost};
 use crate::kernel::root::Root;
 use crate::kernel::sys::SharedWords;
 use crate::sample::file_systems::{FileSystem, FileSystems, Flow, MissingCounts};
@@ -292,9 +292,7 @@ pub fn root_mount(mounts: &[Mount]) -> Option<RootMount> {
 
 /// The file system that a directory is in, by the mount table alone: a file system that does not answer is not asked.
 pub fn device_at(mounts: &[Mount], directory: &Path) -> Option<DiskId> {
-    let above = mounts.iter().filter(|mount| directory.starts_with(&mount.mount_point));
-    // Of those at the same place the last one covers the others.
-    above.max_by_key(|mount| mount.mount_point.as_os_str().len()).map(|mount| mount.device)
+    innermost(mounts, |mount| &mount.mount_point, directory).map(|mount| mount.device)
 }
 
 #[cfg(test)]
