@@ -190,10 +190,10 @@ impl NetworkReader {
         let last = std::mem::replace(&mut self.last_tcp_ext, tcp_ext.as_ref().ok().copied());
         let just_refused = last.is_some_and(|last| self.last_tcp_ext.is_some_and(|now| refused(&now) != refused(&last)));
         let opened = tcp.as_ref().ok().map(|tcp| tcp.passive_opens.0);
-        let listeners = if root.is_host() {
-            self.listeners.sample(root, just_refused, opened, Instant::now())
-        } else {
-            Err(Absent::NotRead)
+        let listeners = match (root.is_host(), just_refused) {
+            (false, _) => Err(Absent::NotRead),
+            (true, true) => self.listeners.sample_at_once(root, opened, Instant::now()),
+            (true, false) => self.listeners.sample(root, opened, Instant::now()),
         };
         let syn_queues = if root.is_host() { self.syn_queues.sample(root, &tcp_ext) } else { Err(Absent::NotRead) };
         let udp6 = self.snmp6.read(root, &mut self.buffer).and_then(|()| parse_udp6(&self.buffer));

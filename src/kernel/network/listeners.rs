@@ -37,17 +37,22 @@ pub struct ListenerReader {
 }
 
 impl ListenerReader {
-    /// The sockets whose accept queue is not empty. `at_once` requests a dump even when it is expensive: connections were just
-    /// refused. `opened` is PassiveOpens of /proc/net/snmp, read before: while it does not grow, no queue can have grown.
-    pub fn sample(&mut self, root: &Root, at_once: bool, opened: Option<u64>, now: Instant) -> Reading<Vec<Listener>> {
-        if let Some(why) = self.unsupported {
-            return Err(why);
-        }
-        if !at_once && opened.is_some() && opened == self.opens_when_empty {
+    /// The sockets whose accept queue is not empty. `opened` is PassiveOpens of /proc/net/snmp, read before: while it does not grow,
+    /// no queue can have grown.
+    pub fn sample(&mut self, root: &Root, opened: Option<u64>, now: Instant) -> Reading<Vec<Listener>> {
+        if self.unsupported.is_none() && opened.is_some() && opened == self.opens_when_empty {
             return Ok(Vec::new());
         }
-        if !at_once && !self.pacer.is_due(now) {
+        if self.unsupported.is_none() && !self.pacer.is_due(now) {
             return Err(Absent::NotRead);
+        }
+        self.sample_at_once(root, opened, now)
+    }
+
+    /// The same by a dump even when it is expensive, or no connection was opened: connections were just refused.
+    pub fn sample_at_once(&mut self, root: &Root, opened: Option<u64>, now: Instant) -> Reading<Vec<Listener>> {
+        if let Some(why) = self.unsupported {
+            return Err(why);
         }
         let timer = CpuTimer::start();
         let waiting = self.dump();
@@ -120,7 +125,7 @@ mod tests {
         let mut waiting = |opened| {
             // After an hour even an expensive dump is repeated.
             now += Duration::from_secs(3600);
-            let found = reader.sample(&Root::host(), false, opened, now);
+            let found = reader.sample(&Root::host(), opened, now);
             found.map(|found| (found.is_empty(), found.iter().any(|listener| listener.local_address == here)))
         };
         let client = TcpStream::connect(here).unwrap();

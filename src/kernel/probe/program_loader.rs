@@ -64,7 +64,7 @@ fn short_message(error: &ProgramError) -> String {
 pub fn load_program(wanted: ProbeProgram) -> Result<Loaded, LoadError> {
     let types = Btf::from_sys_fs;
     match wanted {
-        ProbeProgram::TaskIterator => load_tasks(&types()?, false),
+        ProbeProgram::TaskIterator => load_tasks(&types()?, BlockerField::Used),
         ProbeProgram::Block(layout) => load_block(&types()?, layout).map(Loaded::new),
         ProbeProgram::FileSystems(layout) => load_file_systems(&types()?, layout),
         ProbeProgram::RunQueue(layout) => load_run_queue(&types()?, layout).map(Loaded::new),
@@ -76,17 +76,24 @@ pub fn load_program(wanted: ProbeProgram) -> Result<Loaded, LoadError> {
 
 /// The iterator as on a kernel on which no thread says itself for which lock it waits (before Linux 6.15): for tests.
 pub fn load_tasks_without_blocker() -> Result<Loaded, LoadError> {
-    load_tasks(&Btf::from_sys_fs()?, true)
+    load_tasks(&Btf::from_sys_fs()?, BlockerField::Ignored)
 }
 
-fn load_tasks(types: &Btf, ignores_blocker: bool) -> Result<Loaded, LoadError> {
+/// What the iterator makes of the field in which a thread says for which lock it waits.
+#[derive(Clone, Copy, Debug)]
+enum BlockerField {
+    Used,
+    Ignored,
+}
+
+fn load_tasks(types: &Btf, blocker: BlockerField) -> Result<Loaded, LoadError> {
     let object = object_file::TASKS.decompress()?;
     let with_maps = |waits: u32, counts: u32| {
         EbpfLoader::new()
             .btf(Some(types))
             .map_max_entries("waits", waits)
             .map_max_entries("counts", counts)
-            .override_global("ignores_blocker", &u32::from(ignores_blocker), true)
+            .override_global("ignores_blocker", &u32::from(matches!(blocker, BlockerField::Ignored)), true)
             .load(&object)
     };
     let whole = with_maps(lock_contention::WAIT_PLACES, lock_contention::COUNTS);

@@ -26,13 +26,16 @@ pub struct PerfMap {
 }
 
 impl PerfMap {
-    /// The name of the function with this address; reads the file again if it is not known and `may_read`, at most every 10 s.
-    pub fn find(&mut self, root: &Root, pid: u32, address: u64, may_read: bool) -> Option<&[u8]> {
-        let is_due = may_read && self.read_at.is_none_or(|at| at.elapsed() >= REFRESH);
-        if is_due && self.functions.find(address).is_none() {
+    /// Reads the file again if the function with this address is not known, at most every 10 s.
+    pub fn refresh(&mut self, root: &Root, pid: u32, address: u64) {
+        if self.read_at.is_none_or(|at| at.elapsed() >= REFRESH) && self.find(address).is_none() {
             self.read_at = Some(Instant::now());
             self.functions = read(root, pid).map(|text| parse(&text)).unwrap_or_default();
         }
+    }
+
+    /// The name of the function with this address.
+    pub fn find(&self, address: u64) -> Option<&[u8]> {
         self.functions.find(address).map(|(_, name)| name)
     }
 

@@ -183,16 +183,25 @@ impl ProcessSpace {
         }
     }
 
+    /// Reads the perf map again if it may have the function with this address, which has no name yet.
+    pub fn refresh_perf_map(&mut self, root: &Root, address: u64) {
+        let Some(mapping) = find_mapping(&self.mappings, address).filter(|_| !self.names.contains_key(&address)) else {
+            return;
+        };
+        if !self.loaded.get(&mapping.start).is_some_and(Result::is_ok) {
+            self.perf_map.refresh(root, self.pid, address);
+        }
+    }
+
     /// The name of the function with this address; `libpq.so.5+0x1a2b` (an address in the file) if it has none.
-    /// `may_read`: also a perf map that is not known yet.
-    pub fn name(&mut self, root: &Root, address: u64, may_read: bool) -> Rc<str> {
+    pub fn name(&mut self, address: u64) -> Rc<str> {
         if let Some(known) = self.names.get(&address) {
             return Rc::clone(known);
         }
         let Some(mapping) = find_mapping(&self.mappings, address) else { return Rc::from("?") };
         let loaded = self.loaded.get(&mapping.start).and_then(|read| read.as_ref().ok());
         if loaded.is_none()
-            && let Some(name) = self.perf_map.find(root, self.pid, address, may_read)
+            && let Some(name) = self.perf_map.find(address)
         {
             return readable(name).into();
         }

@@ -69,7 +69,10 @@ impl<'a> TableLoader<'a> {
         let before_ns = thread_cpu_ns();
         let mut text = String::new();
         for &address in addresses {
-            text.push_str(&space.name(self.files.root(), address, self.may_read));
+            if self.may_read {
+                space.refresh_perf_map(self.files.root(), address);
+            }
+            text.push_str(&space.name(address));
             text.push('\n');
         }
         if !self.make_room(space) {
