@@ -43,8 +43,10 @@ pub struct ConnectionTable {
     dump_number: u32,
     last_dump_ns: u64,
     connection_count: u32,
-    /// Whether the last dump had connections that are not kept
+    /// Whether this dump has connections that are not kept
     is_limited: bool,
+    /// Whether all connections of the last finished dump were kept
+    was_complete: bool,
     waiting: Vec<WaitingSocket>,
     awaited: Vec<WaitingSocket>,
     receivers: FxHashMap<(SocketAddr, SocketAddr), (u32, u32)>,
@@ -65,7 +67,6 @@ impl ConnectionTable {
     /// Starts a dump.
     pub fn begin_dump(&mut self, now_ns: u64) -> DumpUpdate<'_> {
         let is_first = self.dump_number == 0;
-        let may_be_older = std::mem::take(&mut self.is_limited) || is_first;
         self.dump_number = self.dump_number.wrapping_add(1).max(1);
         let elapsed_ns = now_ns.saturating_sub(self.last_dump_ns);
         self.last_dump_ns = now_ns;
@@ -73,7 +74,12 @@ impl ConnectionTable {
         self.waiting.clear();
         self.awaited.clear();
         self.receivers.clear();
-        DumpUpdate { now_ns, elapsed_us: if is_first { 0 } else { elapsed_ns / 1000 }, may_be_older, table: self }
+        DumpUpdate {
+            now_ns,
+            elapsed_us: if is_first { 0 } else { elapsed_ns / 1000 },
+            may_be_older: !self.was_complete,
+            table: self,
+        }
     }
 
     /// The connections of the last dump that wait for their remote end, at most `MAX_WAITING_SOCKETS`; without those that wait for an
@@ -127,6 +133,7 @@ impl ConnectionTable {
     /// Removes connections that are in no dump any more, and returns the hosts for the sample.
     pub fn finish_dump(&mut self) -> RemoteHosts {
         let dump_number = self.dump_number;
+        self.was_complete = !std::mem::take(&mut self.is_limited);
         self.unanswered.finish_dump(self.last_dump_ns);
         self.known.retain(|_, known| dump_number.wrapping_sub(known.dump_number) <= MAX_MISSED_DUMPS);
         self.hosts.retain(|_, host| host.dump_number == dump_number);

@@ -65,6 +65,13 @@ fn what_was_before_the_first_dump_is_not_counted() {
 }
 
 #[test]
+fn after_a_first_dump_that_failed_no_connection_counts_as_new() {
+    let mut table = ConnectionTable::default();
+    table.begin_dump(SECOND).add_connection(&connection(1, 1, 1000));
+    assert_eq!(acked(&dump(&mut table, 2, &[connection(1, 1, 1000), connection(2, 1, 1000)]), 1), 0);
+}
+
+#[test]
 fn sums_do_not_fall_when_a_connection_closes_and_grow_by_all_of_one_that_opens() {
     let mut table = ConnectionTable::default();
     dump(&mut table, 1, &[connection(1, 1, 1000), connection(2, 1, 10)]);
