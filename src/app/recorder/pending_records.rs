@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(pending.mark(at(0), "early"), Ok(()));
         for second in 1..=70_u32 {
             let sample = synthetic::sample(f64::from(second)).shared();
-            pending.offer(&TimedSample { sample, missed: 0 }, FrameSummary::default());
+            pending.offer(&TimedSample::new(sample, 0), FrameSummary::default());
         }
         assert_eq!(pending.mark(at(71), "late"), Err("its disk does not answer"));
         let reason = GapReason::NotSampled;
