@@ -5,6 +5,9 @@ use super::rule_context::Candidate;
 
 /// One candidate a subject. Several processes of a group may be the same: then the worst is named, and the others are counted.
 pub fn worst_by_subject(candidates: Vec<Candidate>) -> Vec<Candidate> {
+    if candidates.len() < 2 {
+        return candidates;
+    }
     let mut worst: Vec<(Candidate, usize)> = Vec::with_capacity(candidates.len());
     for candidate in candidates {
         let rank = |candidate: &Candidate| (candidate.severity, candidate.value);

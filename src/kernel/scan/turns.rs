@@ -5,8 +5,8 @@ use super::TaskScanner;
 
 /// Each process is read once in so many samples. docs/metrics.md, "Tasks"
 const SAMPLES_PER_TURN: usize = 30;
-/// Most processes of a sample: each takes 6.5 µs. With more than 1,920 processes a turn has more samples.
-const MAX_PER_SAMPLE: usize = 64;
+/// Most processes of a sample: each takes 6.5 µs. With more than 960 processes a turn has more samples.
+const MAX_PER_SAMPLE: usize = 32;
 
 /// Whose turn it is.
 #[derive(Debug, Default)]
