@@ -137,6 +137,18 @@ impl ClosingReport {
     }
 }
 
+/// The end of the program: a failure of the closing is said also where another one has ended it.
+pub fn end_with(ended: Result<Exit, Failure>, failure: Option<Failure>) -> Result<Exit, Failure> {
+    match (ended, failure) {
+        (Ok(exit), None) => Ok(exit),
+        (Ok(_), Some(failure)) => Err(failure),
+        (Err(first), failure) => {
+            failure.iter().for_each(|failure| stdio::print_stderr(&failure.to_string()));
+            Err(first)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::app::console::{self, Console, Left};
 use crate::app::demo_playlist::Playlist;
-use crate::app::disk_jobs::{ClosingReport, DiskJobs};
+use crate::app::disk_jobs::{self, ClosingReport, DiskJobs};
 use crate::app::frame_schedule::{FrameSchedule, sleep_until_some};
 use crate::app::process_signal;
 use crate::app::program::exit::{Exit, Failure};
@@ -37,7 +37,7 @@ pub fn run_screens(state: State, timeline: Timeline, playlist: Option<Playlist>)
         let (console, closing) = event_loop.into_parts();
         drop(console.terminal);
         let failure = closing.close().print();
-        left.and_then(|_| failure.map_or(Ok(Exit::Success), Err))
+        disk_jobs::end_with(left.map(|_| Exit::Success), failure)
     })
 }
 

@@ -25,6 +25,7 @@ use tokio::sync::Notify;
 
 use crate::app::config::Settings;
 use crate::app::console::{self, Console};
+use crate::app::disk_jobs;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::TerminationSignals;
 use crate::app::program::stdio;
@@ -77,7 +78,6 @@ fn live(configuration: &Configuration, options: &cli::Fleet, is_screen: bool) ->
     // A signal ends it in order: copies are removed, recordings closed.
     let signals = TerminationSignals::block();
     let signals = signals.map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
-    let settings = settings(configuration, options)?;
     let (links, notify) = links(hosts.iter().map(String::as_str));
     let (stopped, terminated) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
     signals.on_signal({
@@ -88,6 +88,7 @@ fn live(configuration: &Configuration, options: &cli::Fleet, is_screen: bool) ->
             notify.notify_one();
         }
     })?;
+    let settings = settings(configuration, options)?;
     let transport = Transport::new(options.ssh.as_deref());
     // Dropped, and removed, when all connections have ended.
     let (_copies, stalltops) = RemoteCopies::new(options, &hosts, &transport, &stopped)?;
@@ -157,7 +158,7 @@ fn screen(
         let FleetLoop { saved, mut report, .. } = fleet_loop;
         saved.close(&mut report);
         let failure = report.print();
-        ended.and_then(|exit| failure.map_or(Ok(exit), Err))
+        disk_jobs::end_with(ended, failure)
     })
 }
 

@@ -12,6 +12,7 @@ mod sampling_loop;
 mod schedule;
 mod throttle;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -72,6 +73,8 @@ pub struct SamplerThread {
     commands: Arc<Mutex<mpsc::Receiver<SamplerCommand>>>,
     /// The present time between samples
     interval: Arc<Mutex<Duration>>,
+    /// The next sample is the last one
+    is_final: Arc<AtomicBool>,
     watch: ReadWatch,
     replaced: Arc<Replaced>,
     left_out: LeftOut,
@@ -99,7 +102,8 @@ impl SamplerControl {
 impl SamplerThread {
     /// Starts sampling; the first sample is taken at once.
     pub fn start(plan: SamplingPlan) -> Result<SamplerThread, Failure> {
-        let sampler = plan.new_sampler()?;
+        let mut sampler = plan.new_sampler()?;
+        plan.wait_for_block_latencies(&mut sampler);
         let host = Arc::new(sampler.host().clone());
         let (control, commands) = mpsc::channel();
         // Replaced by that of the thread.
@@ -111,6 +115,7 @@ impl SamplerThread {
             control: SamplerControl(control),
             commands: Arc::new(Mutex::new(commands)),
             interval: Arc::new(Mutex::new(plan.interval)),
+            is_final: Arc::default(),
             watch: ReadWatch::new(left_out.clone()),
             replaced: Arc::default(),
             left_out,
@@ -152,9 +157,13 @@ impl SamplerThread {
         if !self.left_out.add(hung) {
             return;
         }
-        // Not yet set: each thread is replaced once.
-        let _ = self.replaced.set(hung);
-        if self.spawn(SamplingPlan::new_sampler).is_ok() {
+        let replaced = Arc::clone(&self.replaced);
+        if self.spawn(SamplingPlan::new_sampler).is_err() {
+            // Tried again by the next check.
+            self.left_out.remove(hung);
+        } else {
+            // Not yet set: each thread is replaced once.
+            let _ = replaced.set(hung);
             let name = self.plan.process_name(hung.pid);
             self.hang_check.replaced_without(hung, name.as_deref());
         }
@@ -167,7 +176,11 @@ impl SamplerThread {
         let (sender, samples) = channel::channel(QUEUE_CAPACITY);
         let (watch, replaced) = (ReadWatch::new(self.left_out.clone()), Arc::<Replaced>::default());
         let interval = *self.interval.lock().unwrap_or_else(PoisonError::into_inner);
-        let schedule = self.plan.schedule(interval, self.hang_check.last_sample_at());
+        let mut schedule = self.plan.schedule(interval, self.hang_check.last_sample_at());
+        if self.is_final.load(Ordering::Acquire) {
+            schedule.end_at(Instant::now());
+        }
+        let is_final = Arc::clone(&self.is_final);
         let (plan, commands, interval) = (self.plan.clone(), Arc::clone(&self.commands), Arc::clone(&self.interval));
         let (left_out, watch_of_loop, replaced_of_loop) = (self.left_out.clone(), watch.clone(), Arc::clone(&replaced));
         let run = move || {
@@ -185,6 +198,7 @@ impl SamplerThread {
                 sender: SampleSender::new(sender),
                 commands,
                 interval,
+                is_final,
                 replaced: replaced_of_loop,
                 left_out,
             };

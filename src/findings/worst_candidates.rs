@@ -1,9 +1,9 @@
 //! The candidates of a rule that become findings: one a subject.
 
-use super::formatting::plural;
 use super::rule_context::Candidate;
 
-/// One candidate a subject. Several processes of a group may be the same: then the worst is named, and the others are counted.
+/// One candidate a subject. A rule may find several in a group, as one for each process: then the worst is named, and the others are
+/// counted.
 pub fn worst_by_subject(candidates: Vec<Candidate>) -> Vec<Candidate> {
     if candidates.len() < 2 {
         return candidates;
@@ -23,10 +23,7 @@ pub fn worst_by_subject(candidates: Vec<Candidate>) -> Vec<Candidate> {
     }
     let with_number = |(candidate, others): (Candidate, usize)| match others {
         0 => candidate,
-        others => {
-            let more = plural(others as f64, "process", "processes");
-            Candidate { sentence: format!("{}; the same holds for {more} more of its group", candidate.sentence), ..candidate }
-        }
+        others => Candidate { sentence: format!("{}; {others} more like it", candidate.sentence), ..candidate },
     };
     worst.into_iter().map(with_number).collect()
 }
@@ -57,6 +54,6 @@ mod tests {
         let other = candidate(group(2), 0.7, note);
         let kept = worst_by_subject(same.into_iter().chain([other]).collect());
         let sentences: Vec<_> = kept.iter().map(|candidate| candidate.sentence.as_str()).collect();
-        assert_eq!(sentences, ["stopped 0.9; the same holds for 2 processes more of its group", "stopped 0.7"]);
+        assert_eq!(sentences, ["stopped 0.9; 2 more like it", "stopped 0.7"]);
     }
 }

@@ -87,6 +87,7 @@ pub enum FleetEvent {
     Key(Key),
     /// A click on the row of this host
     ClickHost(usize),
+    ClickElsewhere,
     /// Rows down; negative: up
     Wheel(i64),
     Resize {
@@ -136,7 +137,8 @@ pub enum FleetEffect {
 pub fn update(state: &mut FleetState, event: FleetEvent) -> FleetEffect {
     match event {
         FleetEvent::Key(key) => return state.on_key(key),
-        FleetEvent::ClickHost(_) if state.help.is_some() => state.help = None,
+        FleetEvent::ClickHost(_) | FleetEvent::ClickElsewhere if state.help.is_some() => state.help = None,
+        FleetEvent::ClickElsewhere => {}
         FleetEvent::Wheel(rows) if state.help.is_some() => state.scroll_help(rows),
         FleetEvent::ClickHost(host) => {
             if state.selected_host() == Some(host) && state.selected.is_some() {

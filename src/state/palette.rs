@@ -74,9 +74,16 @@ impl State {
         effect
     }
 
-    /// A click while the palette is open: outside of its entries it closes.
+    /// A click while the palette is open: outside of it, it closes.
     pub(super) fn click_palette(&mut self, palette: &Palette, target: &ClickTarget) -> Effect {
-        let ClickTarget::PaletteEntry(entry) = *target else { return Effect::Redraw };
+        let entry = match *target {
+            ClickTarget::PaletteEntry(entry) => entry,
+            ClickTarget::Overlay => {
+                self.overlay = Some(Overlay::Palette(palette.clone()));
+                return Effect::Nothing;
+            }
+            _ => return Effect::Redraw,
+        };
         let entry = palette.entries.get(entry).cloned();
         entry.map_or(Effect::Redraw, |entry| self.run_palette_entry(entry))
     }

@@ -188,7 +188,7 @@ impl<'a> FleetLoop<'a> {
             LoopEvent::Input(Input::Wheel(rows)) => self.apply(FleetEvent::Wheel(i64::from(rows))),
             LoopEvent::Input(Input::Click { column, row }) => match hit_area::target_at(&self.hit_areas, column, row) {
                 ClickTarget::FleetHost(host) => self.apply(FleetEvent::ClickHost(host)),
-                _ => FleetEffect::Nothing,
+                _ => self.apply(FleetEvent::ClickElsewhere),
             },
             LoopEvent::Input(Input::Drag { .. }) => FleetEffect::Nothing,
             LoopEvent::Saved(notice) => self.apply(FleetEvent::Notice(notice)),

@@ -81,6 +81,8 @@ pub fn drop_privileges_for(command: &Command) {
         | Command::Baseline(_) => true,
         Command::Check(check) => check.file.is_none(),
         Command::Table(table) => table.from.is_none(),
+        // Its `check` and `table` sample: they can have no privilege that it has not.
+        Command::Mcp(_) => true,
         _ => false,
     };
     let sends_signals = matches!(command, Command::Live(live) if live.allow_signals);
@@ -104,8 +106,7 @@ fn runs_command(command: &Command) -> bool {
         Command::Check(check) => check.on_finding.on_finding.is_some(),
         // ssh, and what its configuration names.
         Command::Fleet(_) => true,
-        // This program: its `check` and `table` drop what they do not need.
-        Command::Mcp(_) => true,
+        Command::Mcp(mcp) => !mcp.hosts.is_empty(),
         _ => false,
     }
 }
@@ -201,14 +202,14 @@ mod tests {
     use crate::cli;
 
     #[test]
-    fn commands_that_sample_by_another_process_keep_their_privileges() {
+    fn commands_that_run_what_the_user_names_keep_their_privileges() {
         let keeps = |words: &str| {
             let words = ["stalltop"].into_iter().chain(words.split(' '));
             runs_command(&cli::parse(words.map(Into::into).collect::<Vec<_>>()).unwrap().command)
         };
         assert_eq!(
-            ["mcp", "fleet web1", "table cpu -- make", "table cpu", "record a"].map(keeps),
-            [true, true, true, false, false]
+            ["mcp --host web1", "fleet web1", "table cpu -- make", "mcp", "table cpu", "record a"].map(keeps),
+            [true, true, true, false, false, false]
         );
     }
 }

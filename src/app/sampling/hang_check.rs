@@ -59,9 +59,11 @@ impl HangCheck {
                 format!("{process} is left out: a read of its files in /proc does not return (it hangs in execve)")
             }
             TaskRead::Memory => {
-                format!("locks of {process} are left out: a read of its memory does not return (a page fault hangs)")
+                format!("the memory of {process} is left out: a read of it does not return (a page fault hangs)")
             }
         };
+        // Another one may hang before there is a sample.
+        let line = self.left_out.as_ref().map_or(line.clone(), |before| format!("{before}; {line}"));
         (self.seen, self.left_out) = (None, Some(line.into()));
     }
 }

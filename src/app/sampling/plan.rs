@@ -92,14 +92,18 @@ impl SamplingPlan {
         match self.probes {
             ProbeMode::Off => {}
             ProbeMode::Auto => sampler.enable_block_latencies(program(), max_cpu_share),
-            ProbeMode::On => {
-                sampler.enable_block_latencies(program(), None);
-                if let Err(why) = sampler.wait_for_block_latencies() {
-                    let remedy = bpf_remedy(true);
-                    print_stderr(&format!("latencies of single disk requests are not measured: {why}: {remedy}"));
-                }
-            }
+            ProbeMode::On => sampler.enable_block_latencies(program(), None),
         }
         Ok(sampler)
+    }
+
+    /// For `--probes on`: prints why they are not measured.
+    pub(super) fn wait_for_block_latencies(&self, sampler: &mut Sampler) {
+        if self.probes == ProbeMode::On
+            && let Err(why) = sampler.wait_for_block_latencies()
+        {
+            let remedy = bpf_remedy(true);
+            print_stderr(&format!("latencies of single disk requests are not measured: {why}: {remedy}"));
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The loop of the sampling thread: takes samples and sub-samples when they are due.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -39,6 +40,7 @@ pub struct SamplingLoop {
     pub sender: SampleSender,
     pub commands: Arc<Mutex<mpsc::Receiver<SamplerCommand>>>,
     pub interval: Arc<Mutex<Duration>>,
+    pub is_final: Arc<AtomicBool>,
     pub replaced: Arc<Replaced>,
     pub left_out: LeftOut,
 }
@@ -120,7 +122,10 @@ impl SamplingLoop {
                 Ok(SamplerCommand::SampleNow) => {
                     self.schedule.bring_forward(Instant::now().max(self.last_started + MIN_SPACING))
                 }
-                Ok(SamplerCommand::FinalSample) => self.schedule.end_at(Instant::now()),
+                Ok(SamplerCommand::FinalSample) => {
+                    self.is_final.store(true, Ordering::Release);
+                    self.schedule.end_at(Instant::now());
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(SamplerCommand::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
             }

@@ -66,7 +66,7 @@ impl LiveInput {
         let summary = recorder::frame_summary(evaluation.as_ref());
         self.recorder.offer(sample, summary);
         let at = sample.sample.at;
-        let missed = self.missed_notice(sample.missed, at);
+        let missed = self.missed_notice(sample.missed, at).filter(|_| sample.left_out.is_none());
         let ring = &mut self.samples.ring;
         ring.add_missed(sample.missed, at.into());
         let kept = ring.push_with_summary(&sample.sample, summary);

@@ -65,6 +65,8 @@ pub struct ScanContext {
     /// Every uid that owned a process
     pub owner_uids: BTreeSet<u32>,
     pub network_namespaces: NetworkNamespaceMembers,
+    /// Processes that exist, and whose files could not be read at the last scan
+    pub unread_pids: BTreeSet<u32>,
 }
 
 impl ScanContext {
@@ -94,6 +96,7 @@ impl ScanContext {
             privilege: host.privilege.clone(),
             owner_uids: BTreeSet::new(),
             network_namespaces: NetworkNamespaceMembers::new(root),
+            unread_pids: BTreeSet::new(),
         })
     }
 

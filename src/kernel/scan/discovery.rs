@@ -9,12 +9,15 @@ use nix::unistd::gettid;
 
 use super::process::{KnownProcess, ProcessChange};
 use super::{ScanContext, TaskScanner};
+use crate::kernel::task::files::is_task_gone;
+use crate::sample::Absent;
 use crate::units::SmallSort;
 use new_pids::{ForkCounters, NewPids};
 
 impl TaskScanner {
     /// Updates `processes`: reads those that changed, adds those that started, removes those that ended.
     pub(super) fn update_processes(&mut self, counters: ForkCounters) {
+        let unread = std::mem::take(&mut self.context.unread_pids);
         let new_pids = self.new_pids.update(self.context.now_ns, counters, self.processes.len());
         let exited_pids = match new_pids {
             _ if !self.context.clocks.are_available() => self.walk_proc(),
@@ -26,6 +29,7 @@ impl TaskScanner {
                 exited_pids
             }
         };
+        unread.into_iter().for_each(|pid| self.discover_in(pid..=pid));
         self.refresh_parents(exited_pids);
     }
 
@@ -102,7 +106,17 @@ impl TaskScanner {
 }
 
 fn discover(context: &mut ScanContext, pid: u32) -> Option<KnownProcess> {
-    let mut known = KnownProcess::discover(context, pid).ok()?;
-    known.park_if_idle(context.now_ns);
-    Some(known)
+    match KnownProcess::discover(context, pid) {
+        Ok(mut known) => {
+            known.park_if_idle(context.now_ns);
+            Some(known)
+        }
+        Err(why) => {
+            // It is there, and can be read later.
+            if !is_task_gone(why) && why != Absent::NoPermission {
+                context.unread_pids.insert(pid);
+            }
+            None
+        }
+    }
 }

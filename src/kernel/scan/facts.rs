@@ -51,7 +51,7 @@ pub fn read(known: &mut KnownProcess, context: &mut ScanContext) {
 }
 
 fn read_cmdline(context: &mut ScanContext, pid: u32, old: &Reading<Name>) -> Reading<Name> {
-    let text = context.files.read_beginning(format_args!("{pid}/cmdline"))?;
+    let text = context.files.read_command_line(pid)?;
     let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let text = text.get(..end).unwrap_or_default();
     match old {

@@ -206,19 +206,25 @@ impl TaskFiles {
 
     /// Reads a file that is read seldom, at most 64 KiB of it.
     pub fn read_once(&mut self, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
-        let length = self.read_beginning(path)?.len();
+        let length = self.read_unkept(TaskRead::Files, path)?.len();
         match length {
             BUFFER_BYTES => self.read_long_file(path),
             _ => Ok(self.buffer.get(..length).unwrap_or_default()),
         }
     }
 
-    /// Reads the first 4 KiB of a file that is read seldom.
-    pub fn read_beginning(&mut self, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
+    /// Reads the first 4 KiB of cmdline, which the kernel reads from the memory of the process.
+    pub fn read_command_line(&mut self, pid: u32) -> Reading<&[u8]> {
+        self.read_unkept(TaskRead::Memory, format_args!("{pid}/cmdline"))
+    }
+
+    fn read_unkept(&mut self, what: TaskRead, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
         let mut bytes = [0; PATH_BYTES];
         let text = format_path(&mut bytes, path)?.to_bytes();
         let pid = text.split(|byte| *byte == b'/').next().and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok());
-        self.read(pid.unwrap_or(0), &mut None, AfterRead::Close, path)
+        let read = watched(pid.unwrap_or(0), what, || self.read_now(&mut None, AfterRead::Close, path));
+        let length = read.unwrap_or(Err(Absent::Os(libc::ETIMEDOUT)))?;
+        Ok(self.buffer.get(..length).unwrap_or_default())
     }
 
     /// The wait channel of a thread, read as by `read_thread_file`: `0` if it does not sleep, empty if it is hidden.
@@ -367,11 +373,15 @@ mod tests {
     #[test]
     fn a_file_longer_than_the_buffer_is_read_whole_and_one_of_megabytes_is_cut() {
         let status = format!("Groups:\t{}\nCpus_allowed_list:\t0-12\n", "100000 ".repeat(600));
-        let tree = ProcTree::with([("proc/7/status", status.clone()), ("proc/8/status", "x".repeat(1 << 20))]);
+        let tree = ProcTree::with([
+            ("proc/7/status", status.clone()),
+            ("proc/8/status", "x".repeat(1 << 20)),
+            ("proc/7/cmdline", "x".repeat(5000)),
+        ]);
         let mut files = TaskFiles::open(&tree.root()).unwrap();
         assert_eq!(files.read_once(format_args!("7/status")), Ok(status.as_bytes()));
         assert_eq!(files.read_once(format_args!("8/status")).map(<[u8]>::len), Ok(64 * 1024));
-        assert_eq!(files.read_beginning(format_args!("7/status")).map(<[u8]>::len), Ok(4096));
+        assert_eq!(files.read_command_line(7).map(<[u8]>::len), Ok(4096));
         assert_eq!(files.read_once(format_args!("9/status")), Err(Absent::NoSuchFile));
     }
 

@@ -30,10 +30,10 @@ pub struct HungRead {
 pub struct LeftOut(Arc<(AtomicUsize, Mutex<Vec<HungRead>>)>);
 
 impl LeftOut {
-    /// False where too many are left out.
+    /// False where it is left out already, and where too many are.
     pub fn add(&self, hung: HungRead) -> bool {
         self.change(|list| {
-            let has_room = list.len() < MAX_LEFT_OUT;
+            let has_room = list.len() < MAX_LEFT_OUT && !list.contains(&hung);
             if has_room {
                 list.push(hung);
             }

@@ -164,7 +164,10 @@ fn place_of(machine: &Name, pid: u32, call: RawSyscall, state: TaskState) -> Ope
     let futex = Syscall::from_number(machine.as_bytes(), call).filter(|call| call.futex_wait().is_some());
     match futex.map(|call| call.arguments) {
         Some([address, operation, _]) => OpenPlace::Futex { address, pid: (!is_shared_operation(operation)).then_some(pid) },
-        None => OpenPlace::Call { number: u16::try_from(call.number).ok(), uninterruptible: state == TaskState::Blocked },
+        None => OpenPlace::Call {
+            number: u16::try_from(call.number_in_32_bit_program().unwrap_or(call.number)).ok(),
+            uninterruptible: state == TaskState::Blocked,
+        },
     }
 }
 

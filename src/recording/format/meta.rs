@@ -53,7 +53,7 @@ pub enum GapReason {
     NoSpace,
     /// The sample was larger than a frame may be.
     SampleTooLarge,
-    /// Due and not taken: the recorder was stopped, or got no CPU.
+    /// Due and not taken: the recorder was stopped, or got no CPU, or a read did not return.
     NotSampled,
     /// Damaged in the recording that this one was copied from.
     Damaged,
@@ -71,7 +71,7 @@ impl GapReason {
             GapReason::DiskTooSlow => "the recorder's disk was too slow",
             GapReason::NoSpace => "the recorder's disk was full",
             GapReason::SampleTooLarge => "the sample was larger than a frame may be",
-            GapReason::NotSampled => "the recorder was stopped, or got no CPU",
+            GapReason::NotSampled => "the recorder was stopped, or got no CPU, or a read did not return",
             GapReason::Damaged => "the recording was damaged there",
             GapReason::BetweenRecordings => "nothing was recorded then",
             GapReason::DiskFailed => "the recorder's disk failed",

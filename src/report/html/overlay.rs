@@ -32,19 +32,22 @@ struct MarkLine {
 }
 
 impl Overlay {
-    /// Both in the order of time.
+    /// In any order: damage follows gaps, and where the clock was set back places need not ascend.
     pub fn new(time: &TimeAxis, gaps: &[Gap], marks: &[Mark]) -> Overlay {
+        let mut places: Vec<(f64, f64, &Gap)> =
+            gaps.iter().map(|gap| (time.position(gap.from), time.position(gap.to), gap)).collect();
+        places.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut bands: Vec<Band> = Vec::new();
-        for gap in gaps {
-            let (from, to) = (time.position(gap.from), time.position(gap.to));
+        for (from, to, gap) in places {
             match bands.last_mut().filter(|band| from - band.to < PIXEL) {
                 Some(band) => (band.to, band.more) = (band.to.max(to), band.more + 1),
                 None => bands.push(Band { from, to, reason: printable(&gap.reason), more: 0 }),
             }
         }
+        let mut places: Vec<(f64, &Mark)> = marks.iter().map(|mark| (time.position(mark.at), mark)).collect();
+        places.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut lines: Vec<MarkLine> = Vec::new();
-        for mark in marks {
-            let at = time.position(mark.at);
+        for (at, mark) in places {
             match lines.last_mut().filter(|line| at - line.at < PIXEL) {
                 Some(line) => line.more += 1,
                 None => lines.push(MarkLine { at, text: printable(&mark.text), more: 0 }),

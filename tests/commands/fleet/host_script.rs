@@ -27,6 +27,10 @@ case $host in
         tee "$pipe.sent" <"$pipe" & until [ -s "$pipe.sent" ]; do sleep 0.1; done
         sleep 2; kill -STOP $program; wait;;
 esac
+# As sshd: what runs does not end with the connection.
+case $2 in *mktemp*) exec setsid sh -c "$2";; esac
+# As by sshd: what runs does not end with the connection.
+case $2 in *mktemp*) exec setsid -w sh -c "$2";; esac
 exec sh -c "$2"
 "#;
 

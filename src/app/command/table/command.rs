@@ -25,8 +25,10 @@ const EXIT_SIGNAL_BASE: i32 = 128;
 
 pub(super) fn measure(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
     let [program, arguments @ ..] = options.command.as_slice() else { return Ok(Exit::Success) };
-    // The terminal sends an interrupt to the command too. They stay blocked: the total is printed when the command has ended.
-    signals::TerminationSignals::block().map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
+    // The terminal sends an interrupt to the command too: the total is printed when that has ended. A second signal ends this.
+    let stop = signals::TerminationSignals::block();
+    let stop = stop.map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
+    stop.on_signal(|| ())?;
     let mut evaluations =
         super::start(root, settings, options.interval.unwrap_or(DEFAULT_INTERVAL), (options, &lines.selection))?;
     // The first sample comes before the command.
