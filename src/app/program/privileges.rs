@@ -95,7 +95,9 @@ pub fn drop_privileges_for(command: &Command) {
     if samples_machine {
         raise_limit_of_locked_memory();
     }
-    drop_all_except(effective, effective | only_permitted);
+    // The programs that `mcp` starts sample.
+    let bounding = if matches!(command, Command::Mcp(_)) { effective | only_permitted } else { effective };
+    drop_all_except(effective, effective | only_permitted, bounding);
 }
 
 /// Whether it runs a command that needs the user's privileges.
@@ -122,7 +124,7 @@ pub fn drop_resource_capability() {
 pub fn drop_privileges_for_loader() {
     raise_limit_of_locked_memory();
     let kept = set_of(BPF_CAPABILITIES.iter());
-    drop_all_except(kept, kept);
+    drop_all_except(kept, kept, kept);
 }
 
 /// Before Linux 5.11 the maps of eBPF programs count as locked memory, and only CAP_SYS_RESOURCE may raise its limit.
@@ -174,11 +176,11 @@ fn set_of<'a>(capabilities: impl Iterator<Item = &'a Capability>) -> u64 {
     capabilities.fold(0, |set, capability| set | 1 << capability)
 }
 
-/// A capability that the kernel or the container does not allow to drop remains.
-fn drop_all_except(effective: u64, permitted: u64) {
+/// `bounding`: what programs that are started may have. A capability that the kernel or the container does not allow to drop remains.
+fn drop_all_except(effective: u64, permitted: u64, bounding: u64) {
     let _ = set_no_new_privs();
     // The bounding set first, while CAP_SETPCAP is held. An error: not permitted, or beyond the last capability.
-    for capability in (0..u64::BITS).filter(|capability| effective & 1 << capability == 0) {
+    for capability in (0..u64::BITS).filter(|capability| bounding & 1 << capability == 0) {
         if sys::drop_from_bounding_set(capability).is_err() {
             break;
         }
