@@ -122,7 +122,7 @@ impl SamplerThread {
             hang_check: HangCheck::new(Instant::now()),
             plan,
         };
-        thread.spawn(|_| Ok(sampler))?;
+        thread.spawn(sampler)?;
         Ok(thread)
     }
 
@@ -158,21 +158,18 @@ impl SamplerThread {
             return;
         }
         let replaced = Arc::clone(&self.replaced);
-        if self.spawn(SamplingPlan::new_sampler).is_err() {
+        if self.plan.new_sampler().and_then(|sampler| self.spawn(sampler)).is_err() {
             // Tried again by the next check.
             self.left_out.remove(hung);
         } else {
-            // Not yet set: each thread is replaced once.
+            // Each thread is replaced once: it is not set yet.
             let _ = replaced.set(hung);
             let name = self.plan.process_name(hung.pid);
             self.hang_check.replaced_without(hung, name.as_deref());
         }
     }
 
-    fn spawn(
-        &mut self,
-        new_sampler: impl FnOnce(&SamplingPlan) -> Result<Sampler, Failure> + Send + 'static,
-    ) -> Result<(), Failure> {
+    fn spawn(&mut self, sampler: Sampler) -> Result<(), Failure> {
         let (sender, samples) = channel::channel(QUEUE_CAPACITY);
         let (watch, replaced) = (ReadWatch::new(self.left_out.clone()), Arc::<Replaced>::default());
         let interval = *self.interval.lock().unwrap_or_else(PoisonError::into_inner);
@@ -186,8 +183,6 @@ impl SamplerThread {
         let run = move || {
             priority::raise();
             watch_of_loop.install();
-            // It could be made before: what fails now ends the samples.
-            let Ok(sampler) = new_sampler(&plan) else { return };
             let sampling = SamplingLoop {
                 sampler,
                 schedule,

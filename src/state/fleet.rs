@@ -87,6 +87,7 @@ pub enum FleetEvent {
     Key(Key),
     /// A click on the row of this host
     ClickHost(usize),
+    /// A click beside the rows of hosts
     ClickElsewhere,
     /// Rows down; negative: up
     Wheel(i64),

@@ -62,7 +62,7 @@ impl SamplingPlan {
         SamplingPlan { reads_context_switches, ..self }
     }
 
-    /// The due times from now on. The span counts from the first sample, or from the plan's begin.
+    /// The due times of a thread that begins now. Before any sample the whole span is left; after that, what has not passed of it.
     pub(super) fn schedule(&self, interval: Duration, last_sample_at: Option<Instant>) -> Schedule {
         let passed = if last_sample_at.is_some() { self.begin.elapsed() } else { Duration::ZERO };
         let schedule = Schedule::new(interval, self.span.map(|span| span.saturating_sub(passed)));
@@ -76,6 +76,7 @@ impl SamplingPlan {
         Some(escape_unprintable(&String::from_utf8_lossy(comm.trim_ascii_end())).into_owned())
     }
 
+    /// Opens the files that are read repeatedly, and enables the eBPF programs that `probes` allows.
     pub(super) fn new_sampler(&self) -> Result<Sampler, Failure> {
         let mut sampler = Sampler::new(self.root.clone()).map_err(|error| {
             Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
