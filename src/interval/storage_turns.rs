@@ -222,9 +222,9 @@ struct Share {
 }
 
 impl Share {
-    fn add(&mut self, seen_count: u32, holds: bool) {
+    fn add(&mut self, seen_count: u32, is_part: bool) {
         self.whole += f64::from(seen_count);
-        self.part += if holds { f64::from(seen_count) } else { 0.0 };
+        self.part += if is_part { f64::from(seen_count) } else { 0.0 };
     }
 
     /// The share, or `none` without sightings.

@@ -74,7 +74,7 @@ const DISK_COLUMNS: [Spec; 11] = [
     .min_table_width(50),
     Spec::figure(&disk_operation::BASELINE_MULTIPLE, 6, |line, cell| {
         if line.row.is_some() {
-            let (words, role) = baseline_multiple(line.evaluation, line.status());
+            let (words, role) = styled_baseline_multiple(line.evaluation, line.status());
             cell.text(&words, role);
         }
     }),
@@ -322,7 +322,7 @@ pub fn slow_multiple(evaluation: &Evaluation, status: Option<&LatencyStatus>) ->
 
 /// The latency as a multiple of its baseline, followed by the symbol of the device's active finding, if any. Without a finding
 /// a high multiple has no symbol: it is of few or cheap requests.
-pub fn baseline_multiple(evaluation: &Evaluation, status: Option<&LatencyStatus>) -> (SafeText, StyleRole) {
+pub fn styled_baseline_multiple(evaluation: &Evaluation, status: Option<&LatencyStatus>) -> (SafeText, StyleRole) {
     let Some((status, times)) = status.and_then(|status| Some((status, status.multiple?))) else {
         return ("- ".into(), StyleRole::Dim);
     };

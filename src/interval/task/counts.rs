@@ -29,8 +29,8 @@ pub struct TaskCounts {
     pub lock_wait: u32,
 }
 
-/// `behind`: it waits in a futex behind a thread of its group that is on storage.
-pub(super) fn count_thread(thread: &Thread, class: WaitClass, behind: bool, counts: &mut TaskCounts) {
+/// `futex_is_lock`: it waits behind a thread of its group that is on storage, if it waits in a futex.
+pub(super) fn count_thread(thread: &Thread, class: WaitClass, futex_is_lock: bool, counts: &mut TaskCounts) {
     match thread.state {
         TaskState::Running => counts.running += 1,
         TaskState::Blocked => {
@@ -46,7 +46,7 @@ pub(super) fn count_thread(thread: &Thread, class: WaitClass, behind: bool, coun
                 _ => counts.blocked_other += 1,
             }
         }
-        TaskState::Sleeping if class == WaitClass::Lock || class == WaitClass::Futex && behind => counts.lock_wait += 1,
+        TaskState::Sleeping if class == WaitClass::Lock || class == WaitClass::Futex && futex_is_lock => counts.lock_wait += 1,
         _ => {}
     }
 }

@@ -32,11 +32,11 @@ impl TaskSpanBuilder<'_> {
             WaitClass::Lock if self.waits_for_core_dump(process, new) => WaitClass::CoreDump,
             class => class,
         };
-        let holding = seen.is_some_and(|seen| {
+        let futex_is_lock = seen.is_some_and(|seen| {
             self.groups_on_storage.get(usize::from(seen.group)).copied().unwrap_or(false)
                 && self.turns.may_wait(seen.group, id.pid)
         });
-        count_thread(new, class, holding && self.is_active(new) && !is_idle_runtime_thread(self.host, new), counts);
+        count_thread(new, class, futex_is_lock && self.is_active(new) && !is_idle_runtime_thread(self.host, new), counts);
         let ran = old.is_none_or(|old| {
             old.schedstat != new.schedstat || old.user_ticks != new.user_ticks || old.system_ticks != new.system_ticks
         });
@@ -44,7 +44,7 @@ impl TaskSpanBuilder<'_> {
             return None;
         }
         let moved = old.is_some_and(|old| old.processor != new.processor);
-        let shares = seen.and_then(|seen| self.off_cpu_shares(old, seen, holding));
+        let shares = seen.and_then(|seen| self.off_cpu_shares(old, seen, futex_is_lock));
         let zeroed = (old.is_none() && self.is_new(new.start_ticks)).then(|| zeroed_thread(new));
         let old = old.or(zeroed.as_ref());
         let cpu = old.and_then(|old| self.thread_cpu(old, new, seconds));

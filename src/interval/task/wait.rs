@@ -44,10 +44,10 @@ impl TaskSpanBuilder<'_> {
             && thread.wait.wchan.as_ref().is_ok_and(|channel| may_be_core_dump(channel.as_bytes()))
     }
 
-    /// A futex counts as a lock if the group has a thread on storage; a wait for completions counts as disk if requests are in
+    /// `futex_is_lock`: the group has a thread on storage, so that a futex counts as a lock; a wait for completions counts as disk if requests are in
     /// flight, as far as they may be those of its process. The sub-samples that did not read a thread which slept at the older sample
     /// (`old`) count as sleep: it was not hot yet, or not any more. `None` if the thread was running at all of them.
-    pub(super) fn off_cpu_shares(&self, old: Option<&Thread>, seen: &ThreadWaits, holding: bool) -> Option<OffCpuShares> {
+    pub(super) fn off_cpu_shares(&self, old: Option<&Thread>, seen: &ThreadWaits, futex_is_lock: bool) -> Option<OffCpuShares> {
         let times = |class: WaitClass| f64::from(seen.count(class));
         let for_completions = times(WaitClass::Aio) * self.aio_waits.share_of_process(seen.task.pid);
         let (on_device, unknown) = match self.io_in_flight {
@@ -56,7 +56,7 @@ impl TaskSpanBuilder<'_> {
             None => (0.0, for_completions),
         };
         let disk = times(WaitClass::Disk) + on_device;
-        let lock = times(WaitClass::Lock) + if holding { times(WaitClass::Futex) } else { 0.0 };
+        let lock = times(WaitClass::Lock) + if futex_is_lock { times(WaitClass::Futex) } else { 0.0 };
         let unlisted = f64::from(seen.blocked_other);
         let other = times(WaitClass::Memory) + times(WaitClass::Vfork) + times(WaitClass::CoreDump) + unlisted;
         let seen_count = seen.sub_sample_count();

@@ -12,7 +12,7 @@ use crate::state::{Item, State};
 use crate::units::{SmallSort, format};
 use crate::view::active_findings::hidden_tasks_note;
 use crate::view::columns::{CellContent, ColumnSpec, Columns, TableRow};
-use crate::view::disk::{baseline_multiple, latency_status};
+use crate::view::disk::{latency_status, styled_baseline_multiple};
 use crate::view::network::NicLine;
 use crate::view::pane::Pane;
 use crate::view::process_titles::group_titles;
@@ -99,7 +99,7 @@ impl DiskLine<'_> {
     }
 
     fn multiple(&self, cell: CellContent, operation: Operation) {
-        let (words, role) = baseline_multiple(self.evaluation, latency_status(self.evaluation, self.disk.id, operation));
+        let (words, role) = styled_baseline_multiple(self.evaluation, latency_status(self.evaluation, self.disk.id, operation));
         cell.text(&words, role);
     }
 }

@@ -75,7 +75,7 @@ fn kernel_lock_contention(context: &RuleContext) -> Vec<Candidate> {
         && reaches_threshold(locks.cpus, thresholds.kernel_lock_cpus);
     let Some(top) = locks.groups.first().filter(|_| enough && !is_hung(context, locks)) else { return Vec::new() };
     let available = blocked.available * context.cpu_count();
-    let mut sentence = group_summary(context, top, true);
+    let mut sentence = group_summary(context, top, &behind_holder(context, top));
     // Where no group is most of them, the first one alone would say too little.
     if top.threads * 2.0 < locks.threads {
         let groups = locks.groups.len();
@@ -84,7 +84,7 @@ fn kernel_lock_contention(context: &RuleContext) -> Vec<Candidate> {
     }
     let secondary = |group: &&KernelLockGroup| group.threads >= MIN_REPORTED_THREADS.max(top.threads * MIN_SECONDARY_SHARE);
     for group in locks.groups.iter().skip(1).filter(secondary).take(MAX_LISTED - 1) {
-        sentence.push_str(&format!("; {}", group_summary(context, group, false)));
+        sentence.push_str(&format!("; {}", group_summary(context, group, "")));
     }
     sentence.push_str(&format!(
         ". Meanwhile {} {} idle, up to {} of {} because of this",
@@ -136,7 +136,8 @@ pub fn kernel_lock_clause(context: &RuleContext, restricted: Option<&AffinityWai
     let is_kernel_time = system >= busy * MIN_SYSTEM_SHARE;
     let is_reported_alone = reaches_threshold(locks.cpus, context.thresholds.kernel_lock_cpus);
     let is_crowd = top.threads > cpus.max(context.thresholds.kernel_lock_threads) && is_mostly_locks(top);
-    (is_kernel_time && is_crowd && !is_reported_alone).then(|| format!("; {}", group_summary(context, top, true)))
+    (is_kernel_time && is_crowd && !is_reported_alone)
+        .then(|| format!("; {}", group_summary(context, top, &behind_holder(context, top))))
 }
 
 /// Whether most of the threads hang: in one single wait, which has a finding of its own.
@@ -154,26 +155,31 @@ fn is_hung(context: &RuleContext, locks: &KernelLocks) -> bool {
     hung.count() as f64 * 2.0 >= locks.threads
 }
 
-/// `28 threads of app (4711) wait for mmap_lock (the memory map) inside the kernel, one at a time: 14 in munmap (__vm_munmap), …`; where
-/// the holder is known, it comes before the operations: `… inside the kernel behind app/4720, which runs with the lock held: 14 in …`
-fn group_summary(context: &RuleContext, group: &KernelLockGroup, whole: bool) -> String {
+/// `28 threads of app (4711) wait for mmap_lock (the memory map) inside the kernel, one at a time: 14 in munmap (__vm_munmap), …`;
+/// `behind`: `behind_holder`, of the group that the sentence begins with.
+fn group_summary(context: &RuleContext, group: &KernelLockGroup, behind: &str) -> String {
     let label = describe_process_group(&group.group, &group.label);
     let threads = plural(group.threads, "thread", "threads");
     let verb = singular_or_plural(count(group.threads), "waits", "wait");
     let listed: Vec<String> = group.waits.iter().take(MAX_LISTED).map(|wait| wait_summary(context, wait)).collect();
     let what = awaited(context, group);
-    let is_shared = main_lock(group).is_some_and(KernelLock::is_shared);
-    let behind = match &group.holder {
-        _ if !whole || !is_mostly_locks(group) || is_shared => String::new(),
-        Some(holder) => format!(" behind {}", describe_named_holder(context.interval, holder)),
-        None => ", one at a time".into(),
-    };
     // Connections that a waiting thread serves are said by it.
     let connections = match group.connections_behind() {
         more if more >= 1.0 => format!("; {} connections wait for it", group.connections),
         _ => String::new(),
     };
     format!("{threads} of {label} {verb} {what}{behind}: {}{connections}", listed.join(", "))
+}
+
+/// ` behind app/4720, which runs with the lock held`, `, one at a time`; nothing where threads share the lock.
+fn behind_holder(context: &RuleContext, group: &KernelLockGroup) -> String {
+    if !is_mostly_locks(group) || main_lock(group).is_some_and(KernelLock::is_shared) {
+        return String::new();
+    }
+    match &group.holder {
+        Some(holder) => format!(" behind {}", describe_named_holder(context.interval, holder)),
+        None => ", one at a time".into(),
+    }
 }
 
 /// `for mmap_lock (the memory map) inside the kernel`, `for a frozen file system (fsfreeze, a snapshot): /data`
