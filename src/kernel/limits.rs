@@ -1,14 +1,16 @@
-//! Reads limits of the kernel that are nearly used up: tasks of cgroups, file descriptors, connection tracking, local ports, tasks.
+//! Reads limits that are nearly used up: tasks of cgroups, file descriptors, connection tracking, local ports, tasks, file systems.
 //!
 //! Everything is read every 5 s; each second only what was near its limit. Nothing is read of a process that did not run.
 
 mod cgroup_tasks;
+mod file_systems;
 mod host;
 mod local_ports;
 mod open_files;
 mod reading;
 
 use self::cgroup_tasks::CgroupTaskReader;
+use self::file_systems::FileSystemReader;
 use self::host::HostLimitReader;
 use self::local_ports::LocalPortReader;
 use self::open_files::OpenFileReader;
@@ -32,6 +34,7 @@ pub struct LimitReader {
     cgroup_tasks: CgroupTaskReader,
     host: HostLimitReader,
     local_ports: LocalPortReader,
+    file_systems: FileSystemReader,
 }
 
 impl LimitReader {
@@ -49,6 +52,7 @@ impl LimitReader {
         if root.is_host() {
             self.open_files.sample(root, files, scope, known, &mut rows);
             self.local_ports.sample(root, scope, known.now_ns, &mut rows);
+            self.file_systems.sample(root, scope, known.now_ns, &mut rows);
         }
         rows.small_sort_by(|a, b| used_share(b).total_cmp(&used_share(a)));
         rows.truncate(MAX_LIMITS);

@@ -34,18 +34,24 @@ pub struct Limit {
     pub in_time_wait: u64,
     /// How often the kernel refused more; `None` if it does not count that
     pub refused: Option<Counter>,
+    /// Where it is mounted; of `FileSystemSpace` and `FileSystemInodes`
+    pub mount_point: Option<Name>,
 }
 
 impl Limit {
     /// A limit of the whole host, of which no refusals are counted.
     pub fn new(kind: LimitKind, used: u64, max: u64) -> Limit {
-        Limit { kind, process: None, cgroup: None, remote: None, used, max, in_time_wait: 0, refused: None }
+        Limit { kind, process: None, cgroup: None, remote: None, used, max, in_time_wait: 0, refused: None, mount_point: None }
     }
 
     /// Whether both are the same limit, at two instants.
     pub fn is_same_as(&self, other: &Limit) -> bool {
         let process = |limit: &Limit| limit.process.as_ref().map(|(process, _)| *process);
-        self.kind == other.kind && process(self) == process(other) && self.cgroup == other.cgroup && self.remote == other.remote
+        self.kind == other.kind
+            && process(self) == process(other)
+            && self.cgroup == other.cgroup
+            && self.remote == other.remote
+            && self.mount_point == other.mount_point
     }
 }
 
@@ -77,4 +83,9 @@ pub enum LimitKind {
     CommittedMemory,
     /// Pages in buffers of TCP sockets: `mem` of /proc/net/sockstat, the third number of net.ipv4.tcp_mem
     TcpMemory,
+    /// Space of a local file system, in KB: statfs f_blocks − f_bfree, of which root may have used what is reserved for it; that and
+    /// f_bavail
+    FileSystemSpace,
+    /// Its inodes: statfs f_files − f_ffree, f_files
+    FileSystemInodes,
 }

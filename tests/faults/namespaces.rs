@@ -140,6 +140,24 @@ fn without_the_types_of_the_kernel_wake_ups_are_traced_and_doctor_says_what_is_m
 }
 
 #[test]
+fn a_full_file_system_is_a_finding() {
+    let script = format!(
+        "mount -t tmpfs -o size=2m none /mnt || exit 99; head -c 3000000 /dev/zero >/mnt/file 2>/dev/null; \
+         exec '{}' check --json --for 4s -i 500ms",
+        program()
+    );
+    let Some(mut command) = shell_in(&["--mount"], &script) else { return };
+    let (code, stdout, stderr) = run(&mut command);
+    if code == 99 {
+        return println!("skipped: no tmpfs can be mounted here");
+    }
+    let said: serde_json::Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{code} {stdout}{stderr}"));
+    let sentences: Vec<&str> = said["findings"].as_array().unwrap().iter().filter_map(|one| one["sentence"].as_str()).collect();
+    let expected = "the file system /mnt has 0 B of 2.00 MiB left (df): writes fail (ENOSPC)";
+    assert!(sentences.contains(&expected), "{sentences:?}");
+}
+
+#[test]
 fn a_file_system_that_never_answers_hangs_nothing() {
     if !is_root() {
         return println!("skipped: mounting needs root");

@@ -15,6 +15,7 @@ use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
 use crate::safe;
 use crate::sample::Name;
+use crate::sample::limits::{Limit, LimitKind};
 use crate::state::history::GraphFigure;
 use crate::state::layout::active_operations;
 use crate::state::{Item, State};
@@ -180,10 +181,18 @@ fn facts(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
     pair("scheduler", named(&facts.scheduler));
     pair("backing file", named(&facts.backing_file));
     let joined = |words: Vec<String>| (!words.is_empty()).then(|| SafeText::sanitize(words.join(" ")));
-    pair("mounted on", joined(facts.mount_points.iter().map(|mount| SafeText::from_name(mount).to_string()).collect()));
+    pair("mounted on", joined(facts.mount_points.iter().map(|mount| mount_point(evaluation, mount)).collect()));
     pair("backing devices", joined(facts.slaves.iter().map(|&id| wait_location::disk_name(sample, id).to_string()).collect()));
     let above = sample.disks.iter().flatten().filter(|other| other.facts.slaves.contains(&span.id));
     pair("used by", joined(above.map(|other| SafeText::from_name(&other.name).to_string()).collect()));
+}
+
+/// `/var`, or `/var (97.5% used)` of a file system that is nearly full.
+fn mount_point(evaluation: &Evaluation, name: &Name) -> String {
+    let is_of_mount = |limit: &Limit| limit.kind == LimitKind::FileSystemSpace && limit.mount_point.as_ref() == Some(name);
+    let span = evaluation.interval.limits.iter().find(|span| is_of_mount(&span.limit));
+    let used = span.map_or_else(String::new, |span| format!(" ({}% used)", text::format_percent(Some(span.used_share), 4)));
+    format!("{}{used}", SafeText::from_name(name))
 }
 
 /// Threads that were blocked on the disk, and the processes with the most I/O on any disk.

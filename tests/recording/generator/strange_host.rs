@@ -201,7 +201,7 @@ pub fn io_limit(d: &mut Dice) -> IoLimit {
 }
 
 pub fn limit(d: &mut Dice) -> Limit {
-    const KINDS: [LimitKind; 7] = [
+    const KINDS: [LimitKind; 9] = [
         LimitKind::CgroupTasks,
         LimitKind::OpenFiles,
         LimitKind::HostFiles,
@@ -209,9 +209,11 @@ pub fn limit(d: &mut Dice) -> Limit {
         LimitKind::LocalPorts,
         LimitKind::HostTasks,
         LimitKind::TaskIds,
+        LimitKind::FileSystemSpace,
+        LimitKind::FileSystemInodes,
     ];
     Limit {
-        kind: KINDS[d.below(7) as usize],
+        kind: KINDS[d.below(9) as usize],
         process: d.maybe(|d| (process_id(d), d.name())),
         cgroup: d.maybe(cgroup_id),
         remote: d.maybe(socket_address),
@@ -219,5 +221,6 @@ pub fn limit(d: &mut Dice) -> Limit {
         max: d.u64(),
         in_time_wait: d.u64(),
         refused: d.maybe(Dice::counter),
+        mount_point: d.maybe(Dice::name),
     }
 }

@@ -178,7 +178,8 @@ pub struct Container {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Limit {
-    /// cgroup-tasks, open-files, host-files, tracked-connections, local-ports, host-tasks, task-ids, neighbours, committed-memory, tcp-memory
+    /// cgroup-tasks, open-files, host-files, tracked-connections, local-ports, host-tasks, task-ids, neighbours, committed-memory, tcp-memory,
+    /// file-system-space (KB), file-system-inodes
     pub kind: String,
     pub used: u64,
     pub max: u64,
@@ -190,4 +191,5 @@ pub struct Limit {
     pub remote: Option<String>,
     #[serde(default)]
     pub time_wait: u64,
+    pub mount_point: Option<String>,
 }

@@ -122,6 +122,8 @@ impl Machine {
             "neighbours" => LimitKind::Neighbours,
             "committed-memory" => LimitKind::CommittedMemory,
             "tcp-memory" => LimitKind::TcpMemory,
+            "file-system-space" => LimitKind::FileSystemSpace,
+            "file-system-inodes" => LimitKind::FileSystemInodes,
             other => panic!("{other} is no kind of limit"),
         };
         let owner = |name: &String| (synthetic::process_id(900), Name::from(name.as_str()));
@@ -130,6 +132,7 @@ impl Machine {
             cgroup: limit.cgroup.as_deref().map(synthetic::cgroup_id),
             remote: limit.remote.as_ref().map(|remote| remote.parse().unwrap()),
             in_time_wait: limit.time_wait,
+            mount_point: limit.mount_point.as_deref().map(Name::from),
             refused: limit.refused.map(|_| self.read(&format!("refused {}", limit.kind))),
             ..Limit::new(kind, limit.used, limit.max)
         }

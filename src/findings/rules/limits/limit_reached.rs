@@ -14,19 +14,22 @@ pub const LIMIT_REACHED: Rule = Rule {
     title: "Limit reached",
     meaning: "A limit of the kernel is used up: tasks of a cgroup, file descriptors of a process, files or tasks of the host, entries \
               of connection tracking or of the table of neighbours, local ports towards one destination, reserved memory, memory of TCP \
-              sockets. Calls fail, or packets are dropped, while CPUs, disks \
+              sockets, space or inodes of a file system. Calls fail, or packets are dropped, while CPUs, disks \
               and memory look idle.",
     computed: "Used ÷ limit at least 95 % at both ends of the interval, or refusals that the kernel counts: pids.events (fork, \
-               clone), drops of connection tracking while its table is that full, table_fulls of the neighbours. A warning; critical if refusals are counted again while it is active. \
+               clone), drops of connection tracking while its table is that full, table_fulls of the neighbours. File systems: \
+               only with less than 1 GB, or 65,536 inodes, left. A warning; critical if refusals are counted again while it is active. \
                Tasks of a cgroup: pids.current and pids.max, v1 and v2. Descriptors of a process: st_size of /proc/PID/fd and \
                the soft limit of /proc/PID/limits; not if it has 1.25 times as many open, since it has lowered the limit itself. Local \
                ports: TCP connections from one address to one address and port, those in TIME_WAIT included unless \
-               tcp_tw_reuse allows them to be used again, and net.ipv4.ip_local_port_range. Everything is read every 5 s, and \
+               tcp_tw_reuse allows them to be used again, and net.ipv4.ip_local_port_range. File systems: statfs of those on devices of this host, tmpfs, and an overlay that is the root, \
+               unless read-only; as df, without what is reserved for root. Everything is read every 5 s, and \
                each second while it is near.",
     caveats: "A program may open descriptors up to its limit by design. Failed calls at RLIMIT_NOFILE, and connects without a free \
               port, are counted by no file of the kernel: that they fail follows from the numbers. Processes with fewer than 40 \
               descriptors that use less than half of a CPU, RLIMIT_NPROC, and connection tracking and ports of other network namespaces are not read. \
-              Full file systems are not seen (df -h, df -i): a statvfs call on a device that does not answer may never return.",
+              File systems of servers (NFS, SMB) and of FUSE are not asked, since the call may never return; quotas of users and \
+              projects are not read. A file system may be full by design.",
     next_steps: &[
         "tasks of a cgroup: pids.max (systemd: TasksMax=, Docker: --pids-limit); what forks: systemd-cgls, ps -eLo pid,comm --sort pid",
         "descriptors: ls -l /proc/PID/fd shows what is open; LimitNOFILE= or ulimit -n; prlimit --pid PID --nofile=N at once",
@@ -34,6 +37,7 @@ pub const LIMIT_REACHED: Rule = Rule {
         "neighbours: sysctl net.ipv4.neigh.default.gc_thresh3; ip neigh show; the size of the subnet",
         "reserved memory: Committed_AS and CommitLimit of /proc/meminfo; vm.overcommit_memory, vm.overcommit_ratio",
         "memory of TCP: /proc/net/sockstat, net.ipv4.tcp_mem; ss -tm shows which sockets hold it",
+        "file systems: df -h, df -i; what has grown: du -xh --max-depth 1 DIRECTORY; deleted files that are open: lsof +L1",
         "local ports: connections that are kept open and used again; net.ipv4.ip_local_port_range; ss -tan state time-wait",
     ],
     reference: "Limits",
@@ -43,6 +47,10 @@ pub const LIMIT_REACHED: Rule = Rule {
 
 /// A process with more descriptors than this share of its limit has lowered the limit itself. docs/metrics.md, "Fixed thresholds".
 const MAX_USED_SHARE: f64 = 1.25;
+
+/// A file system has reached its limit only with less than this left: 5 % of a large one is much. docs/metrics.md, "Fixed thresholds".
+const MIN_FREE_KILOBYTES: u64 = 1_048_576;
+const MIN_FREE_INODES: u64 = 65_536;
 
 /// Limits that are reported one by one.
 const MAX_REPORTED_LIMITS: usize = 8;
@@ -62,6 +70,15 @@ fn is_reached(context: &RuleContext, span: &LimitSpan) -> bool {
         || span.used_share_before.is_some_and(is_near);
     // The kernel counts entries in the table that it does not limit: permanent ones, and those of routing daemons.
     let may_be_exempt = matches!(span.limit.kind, LimitKind::Neighbours | LimitKind::Neighbours6);
+    let free = span.limit.max.saturating_sub(span.limit.used);
+    let has_room = match span.limit.kind {
+        LimitKind::FileSystemSpace => free >= MIN_FREE_KILOBYTES,
+        LimitKind::FileSystemInodes => free >= MIN_FREE_INODES,
+        _ => false,
+    };
+    if has_room {
+        return false;
+    }
     (is_refusing(span) && may_refuse)
         || (!may_be_exempt && !is_lowered && is_near(span.used_share) && span.used_share_before.is_some_and(is_near))
 }
@@ -93,6 +110,10 @@ fn candidate(context: &RuleContext, span: &LimitSpan) -> Candidate {
 }
 
 fn subject(limit: &Limit) -> Subject {
+    if let Some(mount_point) = &limit.mount_point {
+        let what = if limit.kind == LimitKind::FileSystemInodes { "inodes" } else { "space" };
+        return Subject::Limit(Name::from([what.as_bytes(), b" of ", mount_point.as_bytes()].concat().as_slice()));
+    }
     match (&limit.cgroup, &limit.process, limit.remote) {
         (Some(group), _, _) => Subject::Cgroup(group.clone()),
         (_, Some((process, name)), _) => Subject::Task {
@@ -118,6 +139,8 @@ fn setting(kind: LimitKind) -> &'static str {
         LimitKind::Neighbours6 => "net.ipv6.neigh.default.gc_thresh3",
         LimitKind::CommittedMemory => "vm.overcommit_memory",
         LimitKind::TcpMemory => "net.ipv4.tcp_mem",
+        LimitKind::FileSystemSpace => "df",
+        LimitKind::FileSystemInodes => "df -i",
     }
 }
 
@@ -156,8 +179,20 @@ fn usage(context: &RuleContext, limit: &Limit) -> String {
             let [used, max] = [*used, *max].map(|kilobytes| bytes(kilobytes as f64 * 1024.0));
             format!("programs have reserved {used} of {max} of memory ({setting} is 2)")
         }
+        LimitKind::FileSystemSpace => {
+            let [free, max] = [max.saturating_sub(*used), *max].map(|kilobytes| bytes(kilobytes as f64 * 1024.0));
+            format!("the file system {} has {free} of {max} left ({setting})", mount_point(limit))
+        }
+        LimitKind::FileSystemInodes => {
+            let free = max.saturating_sub(*used);
+            format!("the file system {} has {free} of {max} inodes left ({setting})", mount_point(limit))
+        }
         LimitKind::TcpMemory => format!("TCP sockets have {used} of {max} pages of memory ({setting})"),
     }
+}
+
+fn mount_point(limit: &Limit) -> String {
+    limit.mount_point.as_ref().map(lossy_name).unwrap_or_default()
 }
 
 /// `fork and clone fail (EAGAIN), 14.0 per second`; with some left: `at the limit fork and clone fail (EAGAIN)`
@@ -171,6 +206,8 @@ fn consequence(span: &LimitSpan) -> String {
         LimitKind::Neighbours | LimitKind::Neighbours6 => "packets to hosts that are not in it are dropped (ENOBUFS)",
         LimitKind::CommittedMemory => "malloc, mmap and fork fail (ENOMEM), however much is free",
         LimitKind::TcpMemory => "sockets drop what they receive, and sends wait",
+        LimitKind::FileSystemSpace => "writes fail (ENOSPC)",
+        LimitKind::FileSystemInodes => "new files fail (ENOSPC)",
     };
     match span.refused {
         Some(rate) if rate.0 > 0.0 => format!("{what}, {} per second", significant_digits(rate.0)),

@@ -72,7 +72,7 @@ columns! { Memory: 95 {
 columns! { MemoryNode: 8 { node, total_kb, free_kb, file_kb, slab_reclaimable_kb } }
 
 columns! { Limits: 4 { has_descriptor_counts, rows } }
-columns! { Limit: 32 { kind, process, cgroup, remote, used, max, in_time_wait, refused } }
+columns! { Limit: 32 { kind, process, cgroup, remote, used, max, in_time_wait, refused, mount_point } }
 
 impl Columns for LimitKind {
     const WIDTH: usize = 1;
@@ -90,6 +90,8 @@ impl Columns for LimitKind {
             LimitKind::Neighbours6 => 8,
             LimitKind::CommittedMemory => 9,
             LimitKind::TcpMemory => 10,
+            LimitKind::FileSystemSpace => 11,
+            LimitKind::FileSystemInodes => 12,
         };
         number.write(row, names);
     }
@@ -107,6 +109,8 @@ impl Columns for LimitKind {
             8 => Ok(LimitKind::Neighbours6),
             9 => Ok(LimitKind::CommittedMemory),
             10 => Ok(LimitKind::TcpMemory),
+            11 => Ok(LimitKind::FileSystemSpace),
+            12 => Ok(LimitKind::FileSystemInodes),
             _ => Err(Malformed("a limit of an unknown kind")),
         }
     }
