@@ -188,6 +188,7 @@ impl LineJson {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::documented_keys::assert_documented;
     use crate::ids::DiskId;
     use crate::sample::Instant;
     use crate::sample::file_systems::{FileSystem, FileSystems, Flow, MissingCounts};
@@ -276,6 +277,7 @@ mod tests {
         let interval = FileSystemInterval::between(&older, &reading(102, 20)).unwrap();
         let text = json(&interval, false);
         let object: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_documented("probe fs --json", &object);
         assert_eq!((text.lines().count(), &object["mount"], &object["device"]), (1, &"/data".into(), &"254:1".into()));
         assert_eq!((object["sequential"]["reads"].as_u64(), object["random"]["read_bytes"].as_u64()), (Some(20), Some(81_920)));
         assert_eq!(object["total"]["reads_per_second"].as_f64(), Some(30.0));

@@ -181,6 +181,7 @@ impl PreemptorJson {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::documented_keys::assert_documented;
     use crate::sample::Instant;
     use crate::sample::histogram_bucket::{FineBucket, HistogramBucket};
     use crate::sample::query::{Latencies, Preemptor, Queries, QueryTimes};
@@ -260,6 +261,7 @@ mod tests {
         let interval = QueryInterval::between(&reading(10, 3, true), &reading(12, 5, true)).unwrap();
         let text = json(&interval, &server());
         let object: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_documented("probe query --json", &object);
         assert_eq!((text.lines().count(), &object["pid"], &object["all"]["per_second"]), (1, &4711.into(), &100.0.into()));
         let pairs = object["not_cached"]["histogram"].as_array().unwrap().iter();
         let pairs = pairs.map(|pair| ((pair[0].as_f64().unwrap() * 1e9).round() as u64, pair[1].as_u64().unwrap()));

@@ -78,6 +78,7 @@ struct RowJson {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::documented_keys::assert_documented;
     use crate::ids::CpuId;
     use crate::sample::Instant;
     use crate::sample::run_queue::{ProcessWaits, RunQueues};
@@ -112,6 +113,7 @@ mod tests {
         let interval = RunQueueInterval::between(&reading(10, 5), &newer).unwrap();
         assert_eq!(interval.processes.first().map(|process| process.waits.requests()), Some(300));
         let lines: Vec<serde_json::Value> = json(&interval).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        lines.iter().for_each(|line| assert_documented("probe runq --json", line));
         assert_eq!((lines.len(), &lines[3]["pid"], &lines[1]["cpu"]), (4, &7.into(), &0.into()));
         // It ended before its name was read.
         assert!(lines[3]["name"].is_null() && table(&interval, "12:00:00").contains("\n- (7)  "));

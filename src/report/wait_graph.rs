@@ -196,6 +196,7 @@ fn call_name(wakes: &Wakes, number: Option<u16>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::documented_keys::assert_documented;
     use crate::interval::wait_graph::wait_graph;
     use crate::sample::wakes::{HeldTime, TracedFutex, TracedThread, TracedWait, WakeTraceProcess};
 
@@ -300,6 +301,7 @@ mod tests {
         let wakes = wakes();
         let line = json(&wakes, &wait_graph(&wakes));
         let graph: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_documented("trace --json", &graph);
         let lock = &graph["locks"][0];
         assert_eq!((&lock["futex_address"], &lock["basis"]), (&"0x1000".into(), &"value".into()));
         assert_eq!(lock["while_held"]["waiting_in"]["syscall"], "fsync");

@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::documented_keys::assert_documented;
 use crate::harness::program;
 
 /// A temporary state directory, and a synthetic machine with one disk without baselines.
@@ -77,6 +78,8 @@ fn set_show_and_forget() {
     // Without a size: all sizes.
     assert_eq!(place.run(&["set", "sda", "write", "200us"]).0, 0);
     assert_eq!(place.run(&["show"]).1.matches("200 µs").count(), 3);
+    let (_, lines, _) = place.run(&["show", "--json"]);
+    lines.lines().for_each(|line| assert_documented("baseline show --json", &serde_json::from_str(line).unwrap()));
     assert!(place.run(&["forget", "--all"]).1.starts_with("3 baselines"));
 }
 

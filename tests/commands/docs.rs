@@ -2,6 +2,7 @@
 //! lead somewhere, their YAML is YAML. `STALLTOP_BLESS=1 cargo test --test commands docs` writes the outputs again.
 
 mod commands;
+mod json_keys;
 mod links;
 mod outputs;
 mod place;

@@ -20,6 +20,8 @@ mod configuration;
 mod containers;
 mod docs;
 mod doctor;
+#[path = "../support/documented_keys.rs"]
+mod documented_keys;
 mod every_command;
 #[path = "../support/executable.rs"]
 mod executable;
