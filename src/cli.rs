@@ -109,7 +109,7 @@ pub enum Command {
     #[command(after_help = "Example: stalltop serve\n\
                             To be scraped from another machine: stalltop serve --listen 10.0.0.7:9709 --allow-remote")]
     Serve(Serve),
-    /// Tools for agents: a server of the Model Context Protocol on standard input and output. They only read
+    /// Tools for agents: a server of the Model Context Protocol on standard input and output. They change nothing but learned latencies of disks
     #[command(after_help = "Example: claude mcp add stalltop -- stalltop mcp\n\
                             With recordings and other machines: stalltop mcp --dir /var/lib/stalltop-record --host db1 --host db2")]
     Mcp(mcp::Mcp),

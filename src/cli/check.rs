@@ -11,9 +11,14 @@ use super::time_range::RecordingTime;
 use super::value_parsers;
 use crate::findings::{Kind, Severity, ThresholdSetting};
 
+/// There is no --armed here.
+const ON_HELP: &str = "With --watch: the findings that start the command of --on-finding: kinds, or all of a severity and worse: note, \
+                       warning, critical [default: critical]. The same one counts once an hour";
+
 #[derive(Args, Clone, Debug, PartialEq)]
+#[command(mut_arg("on", |option| option.help(ON_HELP)))]
 pub struct Check {
-    /// Evaluate this recording instead of the running machine; - reads it from standard input
+    /// Evaluate this recording, or directory of recordings, instead of the running machine; - reads it from standard input
     #[arg(conflicts_with_all = ["interval", "save"])]
     pub file: Option<PathBuf>,
     /// Evaluate the recording from this time on: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start, or the text of a mark

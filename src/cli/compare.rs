@@ -6,9 +6,9 @@ use clap::Args;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Compare {
-    /// The recording that the others are compared with
+    /// The recording, or a directory of recordings, that the others are compared with
     pub base: PathBuf,
-    /// One or more recordings to compare with it
+    /// One or more recordings, or directories of recordings, to compare with it
     #[arg(required = true)]
     pub new: Vec<PathBuf>,
     /// Number of operations during each recording: BASE=N,NEW=N, or one number per recording in their order [default: from

@@ -8,7 +8,7 @@ use super::table::TABLE_NAMES;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Export {
-    /// The recording; with --hive a directory of recordings, too
+    /// The recording, or a directory of recordings
     pub file: PathBuf,
     /// The new file, `-` for standard output; .parquet needs a build with --features parquet
     #[arg(short, long, value_name = "FILE", required_unless_present_any = ["hive", "folded"])]

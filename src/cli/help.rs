@@ -31,9 +31,14 @@ Exit codes: 0 success, 1 failed, 2 usage; all: stalltop man | man -l -
 
 /// `stalltop help options`: the options of the live screen, which are not those of a command.
 pub fn all_options() -> String {
+    options_of(super::clap_command())
+}
+
+/// The same for `clap_command()` of a certain width.
+pub fn options_of(program: clap::Command) -> String {
     let template = "Usage: stalltop [OPTIONS]\n\n{options}{after-help}\n";
     let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).help("Print the first screen of help");
-    super::clap_command().disable_help_flag(true).arg(help).help_template(template).render_help().to_string()
+    program.disable_help_flag(true).arg(help).help_template(template).render_help().to_string()
 }
 
 #[cfg(test)]

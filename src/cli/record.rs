@@ -30,7 +30,8 @@ pub struct Record {
     /// FILE is a directory: begin a new recording in it after this time, such as 1d. `replay` reads the directory as one
     #[arg(long, value_name = "TIME", value_parser = value_parsers::positive_duration, requires = "file")]
     pub rotate: Option<Duration>,
-    /// Delete recordings of this machine and user in the directory that ended longer ago, such as 7d
+    /// Delete closed, intact recordings of this machine and user in the directory that ended longer ago, such as 7d; those of a killed
+    /// recorder stay
     #[arg(long, value_name = "TIME", value_parser = value_parsers::positive_duration, requires = "rotate")]
     pub keep: Option<Duration>,
     /// With --rotate, also write each ended recording into this directory as Parquet files for SQL, as `export --hive` does

@@ -8,7 +8,7 @@ use super::time_range::TimeRange;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The recording
+    /// The recording, or a directory of recordings
     pub file: PathBuf,
     /// The new file, `-` for standard output
     #[arg(short, long, value_name = "FILE")]

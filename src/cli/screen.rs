@@ -41,7 +41,7 @@ impl Appearance {
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Live {
     /// Time between samples: 100ms to 1h
-    #[arg(short, long, short_alias = 'd', default_value = "1s", value_parser = value_parsers::interval)]
+    #[arg(short, long, visible_short_alias = 'd', default_value = "1s", value_parser = value_parsers::interval)]
     pub interval: Duration,
     /// How long samples are kept in memory, to go back ([), to save (w) and to record from (R); at most 16 MiB
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = value_parsers::positive_duration)]

@@ -20,7 +20,7 @@ pub struct Table {
     /// Number of lines [default: until stopped]
     #[arg(value_parser = value_parsers::count, allow_negative_numbers = true)]
     pub count: Option<u32>,
-    /// Read a recording; with INTERVAL, each line covers at least this time, the last one what is left
+    /// Read a recording, or a directory of recordings; with INTERVAL, each line covers at least this time, the last one what is left
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub from: Option<PathBuf>,
     /// Start at this time of the recording: 12:03, RFC 3339, -5m before the end, +90s after the start, or the text of a mark

@@ -61,7 +61,7 @@ fn parse_output_file(text: &str) -> Result<PathBuf, String> {
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Cut {
-    /// The recording, which is not changed
+    /// The recording, or a directory of recordings; they are not changed
     pub file: PathBuf,
     #[command(flatten)]
     pub range: TimeRange,

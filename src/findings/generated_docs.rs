@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::rule::Hysteresis;
-use super::{RULES, THRESHOLDS, Threshold};
+use super::{Kind, RULES, THRESHOLDS, Threshold};
 
 /// The whole page. A test fails if docs/findings.md differs from it.
 pub fn findings_docs() -> String {
@@ -39,10 +39,16 @@ pub fn findings_docs() -> String {
             let _ = writeln!(page, "- {line}");
         }
     }
-    page.push_str(
+    let without: Vec<&str> =
+        RULES.iter().map(|rule| rule.kind).filter(|&kind| Threshold::primary_for(kind).is_none()).map(Kind::as_str).collect();
+    let (last, others) = without.split_last().unwrap_or((&"", &[]));
+    let _ = writeln!(
+        page,
         "\n## Thresholds\n\nAll of them can be set: in section `thresholds` of the [configuration](configuration.md), in \
-         `STALLTOP_THRESHOLD`, and with `check --threshold NAME=VALUE`, where a kind stands for its first threshold.\n\n\
-         | name | default | unit | used by | meaning |\n| --- | --- | --- | --- | --- |\n",
+         `STALLTOP_THRESHOLD`, and with `check --threshold NAME=VALUE`, where a kind stands for the first threshold of the table below \
+         whose column *used by* begins with it; {} and {last} have none.\n\n\
+         | name | default | unit | used by | meaning |\n| --- | --- | --- | --- | --- |",
+        others.join(", ")
     );
     for limit in THRESHOLDS {
         let Threshold { default, unit, kinds, .. } = limit;

@@ -30,8 +30,13 @@ pub fn render() -> String {
         };
         let _ = writeln!(text, "| {} | {} | {screens} |", keys.join(" "), binding.description.replace('|', "\\|"));
     }
-    text
+    text + OTHER_KEYS
 }
+
+/// Keys of the table of bindings that the help page has no room for.
+const OTHER_KEYS: &str = "
+`F3` and `\\` are as `/`, and `=` is as `+`. `Shift-Tab` goes to the previous pane.
+";
 
 /// The keys as code. A slash between two of them stays text, the key `/` does not.
 fn words(label: &str) -> Vec<String> {
@@ -43,6 +48,17 @@ fn words(label: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_key_is_on_the_page() {
+        let page = render();
+        let is_named = |key: &str| {
+            page.split([' ', '`', '(', ')', ',', ';', '\n']).any(|word| word == key) || page.contains(&format!("`{key}`"))
+        };
+        let keys = BINDINGS.iter().flat_map(|binding| binding.keys).map(|(key, _)| key.label());
+        let missing: Vec<String> = keys.filter(|key| !is_named(key)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
 
     #[test]
     fn a_slash_is_a_key_only_where_it_stands_alone() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::manual::{ENVIRONMENT, EXIT_CODES, FILES, OTHER_EXIT_CODES};
+use super::manual::{ENVIRONMENT, EXIT_CODES, FILES, OTHER_EXIT_CODES, VALUES};
 use crate::cli;
 
 const HEADING: &str = "\
@@ -10,7 +10,7 @@ const HEADING: &str = "\
 
 <!-- Generated from src/cli and src/app/command/manual.rs: STALLTOP_BLESS=1 cargo test --test generated_files -->
 
-What `--help` of each command prints. `stalltop man` is the same as manual pages.
+What `-h` of each command prints; `--help` also explains the possible values. `stalltop man` is the same as manual pages.
 
 ";
 
@@ -24,14 +24,17 @@ pub fn render() -> String {
     // Gives each command its full name.
     program.build();
     // Writing to a String cannot fail.
-    let options = program.clone().help_template("{options}").render_help().to_string();
     let _ = writeln!(
         text,
         "\nOptions of the live screen, which `stalltop help options` prints:\n\n```text\n{}\n```",
-        options.trim_end()
+        without_trailing_blanks(&cli::help::options_of(cli::clap_command().term_width(WIDTH)))
     );
     for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
         add_command(command, &mut text);
+    }
+    text.push_str("\n## Values\n\n| value | forms |\n| --- | --- |\n");
+    for (value, forms) in VALUES {
+        let _ = writeln!(text, "| `{value}` | {forms} |");
     }
     text.push_str("\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n");
     for (code, meaning) in EXIT_CODES {
@@ -53,9 +56,13 @@ pub fn render() -> String {
 fn add_command(command: &clap::Command, text: &mut String) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
     let help = command.clone().term_width(WIDTH).render_help().to_string();
-    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-    let _ = writeln!(text, "\n## {name}\n\n```text\n{}\n```", lines.join("\n").trim_end());
+    let _ = writeln!(text, "\n## {name}\n\n```text\n{}\n```", without_trailing_blanks(&help));
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         add_command(below, text);
     }
+}
+
+fn without_trailing_blanks(help: &str) -> String {
+    let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+    lines.join("\n")
 }

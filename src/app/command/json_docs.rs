@@ -9,10 +9,12 @@ const HEADING: &str = "\
 
 <!-- Generated from assets/schema/check.json: STALLTOP_BLESS=1 cargo test --test generated_files -->
 
-`stalltop check --json` prints one object a line: one for the time that it looked at, with `--watch` or several recordings one each.
-Names have their unit as a suffix, as in [the tables](tables.md); what is unknown is null. Keys are added, never renamed or removed. The
-packages have the schema itself in /usr/share/doc/stalltop/schema/check.json, which refuses keys that a later version adds; `table --format json` prints the keys of
-[the tables](tables.md).
+`stalltop check --json` prints one object, the one below. With `--watch` it prints an object a line when a finding changes: `schema`, `at`
+(RFC 3339), `host`, `change` (`begins`, `worse`, `better`, `ends`), `finding` (below). Names have their unit as a suffix, as in
+[the tables](tables.md); what is unknown is null. Keys are added, never renamed or removed. The packages have the schema itself in
+/usr/share/doc/stalltop/schema/check.json, which refuses keys that a later version adds.
+
+`table --format json` prints the keys of [the tables](tables.md), other commands those of [this page](json-commands.md).
 
 ```sh
 stalltop check --json --for 5s | jq -r '.findings[] | [.severity, .sentence] | @tsv'

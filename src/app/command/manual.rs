@@ -28,7 +28,7 @@ pub const OTHER_EXIT_CODES: [(&str, &str); 4] = [
     (
         "check",
         "0 nothing to warn of, 1 a warning, 2 a critical finding, 3 not known, whatever the reason: as plugins of Nagios and \
-         Icinga exit",
+         Icinga exit; --watch of this machine that a signal ends: 0",
     ),
     ("fleet --once, fleet --json", "those of check, of the worst host; 3 also if a host is not known"),
     ("nicstat", "1 instead of 2 for an unknown option, as nicstat exits"),
@@ -36,6 +36,17 @@ pub const OTHER_EXIT_CODES: [(&str, &str); 4] = [
         "table -- COMMAND",
         "that of the command; 128 and the number of the signal that ended it; 126 or 127 if it could not be run",
     ),
+];
+
+/// Values of options and operands, and their forms.
+pub const VALUES: [(&str, &str); 4] = [
+    ("TIME, INTERVAL", "a duration: a number and ms, s, m, h or d, such as 500ms, 5s, 10m, 2h, 1d; a number alone is seconds"),
+    (
+        "TIME of --at, --from, --to",
+        "a time in a recording: 12:03, 12:03:15, RFC 3339, -5m before its end, +90s after its start, or the text of a mark",
+    ),
+    ("SIZE", "a number and K, M, G or T, which are powers of 1024, such as 64M, 1G; a number alone is bytes"),
+    ("VALUE of baseline set", "a latency: a number and us, ms or s, such as 200us, 0.5ms"),
 ];
 
 /// Environment variables that are read.
@@ -51,10 +62,13 @@ pub const ENVIRONMENT: [(&str, &str); 14] = [
     ),
     ("XDG_RUNTIME_DIR, RUNTIME_DIRECTORY", "the directory of the socket that stalltop mark writes to"),
     ("OTEL_EXPORTER_OTLP_HEADERS", "headers of serve --otlp, such as passwords: NAME=VALUE,..."),
-    ("HOME", "where a recording is saved if the current directory cannot be written to"),
+    ("HOME", "what ~ stands for; where a recording is saved if the current directory cannot be written to, before /var/tmp"),
     ("TMPDIR", "the directory of temporary files"),
-    ("LC_ALL, LC_CTYPE, LANG", "the character set; C and POSIX: ASCII only"),
-    ("TERM, COLORTERM, NO_COLOR", "the colors of the terminal"),
+    ("LC_ALL, LC_CTYPE, LANG", "the character set: ASCII only for C, POSIX, and other encodings than UTF-8"),
+    (
+        "TERM, COLORTERM, NO_COLOR",
+        "the colors of the terminal; ASCII only for TERM linux and dumb, and for vt* unless the locale names UTF-8",
+    ),
     ("TMUX, STY", "how text is copied to the clipboard inside tmux or screen"),
     ("TZ", "the time zone in which times are displayed and entered"),
 ];
@@ -72,16 +86,25 @@ pub const ON_FINDING_ENVIRONMENT: [(&str, &str); 8] = [
 ];
 
 /// Files that are read or written without being named on the command line.
-pub const FILES: [(&str, &str); 6] = [
+pub const FILES: [(&str, &str); 9] = [
     ("/etc/stalltop/config.toml, ~/.config/stalltop/config.toml", "configuration; the user's has precedence"),
+    ("~/.config/stalltop/themes/*.toml", "themes of the user"),
     (
         "/var/lib/stalltop/baselines.toml, ~/.local/state/stalltop/baselines.toml",
         "learned latencies of disks: root's, a user's",
     ),
-    ("/var/lib/stalltop-record", "recordings of the service stalltop-record"),
-    ("/var/lib/stalltop-armed", "captures of the service stalltop-armed"),
+    (
+        "/var/lib/stalltop/lists.toml, ~/.local/state/stalltop/lists.toml",
+        "columns, panes, rows and theme that were chosen on the screens: root's, a user's",
+    ),
+    ("$XDG_RUNTIME_DIR/stalltop, /tmp/stalltop-UID", "sockets of recorders and live screens, to which stalltop mark writes"),
+    ("/var/lib/stalltop-record", "recordings and learned latencies of disks of the service stalltop-record"),
+    ("/var/lib/stalltop-armed", "captures and learned latencies of disks of the service stalltop-armed"),
     ("/var/lib/stalltop-serve", "learned latencies of disks of the service stalltop-serve"),
-    ("HOST-YYYYMMDDTHHMMSS.stalltop", "recordings, in the current directory"),
+    (
+        "HOST-YYYYMMDDTHHMMSS.stalltop",
+        "recordings, in the current directory; if that cannot be written to, in the home directory or /var/tmp",
+    ),
 ];
 
 /// Prints the manual page of the program, or of the command that `path` names.
@@ -140,6 +163,7 @@ fn render(command: clap::Command, is_whole_program: bool, text: &mut Vec<u8>) ->
         command_sections(&name, text)?;
         return examples_section(&examples, text);
     }
+    section("VALUES", VALUES.map(|(value, forms)| (value.to_owned(), forms)).into_iter(), text)?;
     let codes = EXIT_CODES.map(|(code, meaning)| (code.to_string(), meaning));
     let others = OTHER_EXIT_CODES.map(|(command, meaning)| (format!("stalltop {command}"), meaning));
     section("EXIT STATUS", codes.into_iter().chain(others), text)?;

@@ -8,6 +8,7 @@ use crate::findings::THRESHOLDS;
 const FIRST_KEYS: &str = "\
 # When eBPF programs are attached, which measure what /proc does not tell, such as the distribution of disk latencies: auto (where the
 # kernel and the user's privileges allow it, and while they take at most 1 % of a CPU), off, or on (whatever they cost).
+# 'stalltop probe' attaches its own programs whatever is set here.
 #probes = \"auto\"
 ";
 
@@ -30,8 +31,8 @@ const DEVICE_SECTIONS: &str = "\
 #nics = [\"docker0\", \"veth*\"]
 
 [screen]
-# The colors of the screen, as with --theme: terminal, mono, dark, light, high-contrast, color-blind, or the name of a file
-# themes/NAME.toml beside this file (themes.md). NO_COLOR and --no-color disable all colors.
+# The colors of the screen, as with --theme: terminal, mono, dark, light, high-contrast, color-blind, or the name of a user's file
+# ~/.config/stalltop/themes/NAME.toml (themes.md). NO_COLOR and --no-color disable all colors.
 #theme = \"terminal\"
 ";
 
@@ -83,10 +84,11 @@ No configuration is required. Settings are read from these places; the first one
 files are read. Under sudo the user's file is root's (`/root/.config/stalltop/config.toml`): root does not read a file in a
 directory that does not belong to root.
 
-The configuration applies to all commands that evaluate samples: the live screen and lines, `replay`, `check`, `report`,
-`compare`. `nicstat` uses the speeds (except with `--compat`), `baseline show` the baselines, and `record` writes the baselines
-to the recording; all other contents of a recording are as the kernel gave them. For a recording of another machine, the
-thresholds apply; speeds, baselines and ignored devices apply only from a file named with `--config`, and from `--nic-speed`.
+The configuration applies to all commands that evaluate samples: the live screen and lines, `replay`, `demo`, `check`, `fleet`, `serve`,
+`report`, `compare`, `table`, `export`, and `record` with `--armed` or `--on-finding`. `nicstat` uses the speeds (except with
+`--compat`), `baseline show` the baselines, and `record` writes the baselines to the recording; all other contents of a recording are
+as the kernel gave them. For a recording of another machine, the thresholds apply; speeds, baselines and ignored devices apply only
+from a file named with `--config`, and from `--nic-speed`.
 
 ## Every key
 ";

@@ -20,7 +20,7 @@ use crate::report::json::escape_unprintable;
 
 const INSTRUCTIONS: &str = "stalltop finds out why a Linux machine is slow. Call diagnose first: its findings are ordered by cause. \
                             explain says what a kind of finding means; table and history have the figures. Nothing is changed on any \
-                            machine.";
+                            machine but the learned latencies of its disks.";
 
 /// The server of one client.
 pub struct Server {
