@@ -25,7 +25,7 @@ pub const OTHER_TOOLS: [OtherTool; 15] = [
     OtherTool {
         typed: "htop",
         instead: "stalltop",
-        note: "F1, F3 to F6, F9 and F10 as there; key 5, then T: tree, t: threads, u: containers",
+        note: "F1, F3 to F6, F9 (with `--allow-signals`) and F10 as there; key 5, then T: tree, t: threads, u: containers",
     },
     OtherTool {
         typed: "atop",
