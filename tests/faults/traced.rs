@@ -160,7 +160,7 @@ fn no_other_program_is_executed_and_no_connection_is_made() {
 /// Whether a file system that needs no server and no daemon is mounted there.
 fn is_local_mount_point(path: &str) -> bool {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let of_path = mounts.lines().filter(|line| line.split(' ').nth(4) == Some(path)).next_back();
+    let of_path = mounts.lines().rfind(|line| line.split(' ').nth(4) == Some(path));
     let kind = of_path.and_then(|line| line.split_once(" - ")?.1.split(' ').next());
     kind.is_some_and(|kind| !["nfs", "cifs", "smb", "fuse", "9p", "ceph", "autofs"].iter().any(|other| kind.starts_with(other)))
 }
