@@ -91,17 +91,25 @@ fn read_all(mounts: &[Mount]) -> Vec<Limit> {
 /// One mount of each file system that is asked: the whole one, or else that with the shortest mount point.
 fn asked_mounts(mounts: &[Mount]) -> Vec<&Mount> {
     let mut covered = FxHashSet::default();
-    let mut found: BTreeMap<DiskId, &Mount> = BTreeMap::new();
+    let mut found: BTreeMap<(DiskId, &[u8]), &Mount> = BTreeMap::new();
     // Of several mounts at one place the last one covers the others.
     for mount in mounts.iter().rev().filter(|mount| covered.insert(mount.mount_point.as_path())).filter(|mount| is_asked(mount))
     {
         let order = |mount: &Mount| (mount.subdirectory != b"/", mount.mount_point.as_os_str().len());
-        let best = found.entry(mount.device).or_insert(mount);
+        let best = found.entry(space_of(mount)).or_insert(mount);
         if order(mount) < order(best) {
             *best = mount;
         }
     }
     found.into_values().collect()
+}
+
+/// What has the space of a file system: its device, or of ZFS the pool, which is the first part of the name of a data set.
+fn space_of(mount: &Mount) -> (DiskId, &[u8]) {
+    match mount.fs_type.as_slice() {
+        b"zfs" => (DiskId { major: 0, minor: 0 }, mount.source.split(|byte| *byte == b'/').next().unwrap_or_default()),
+        _ => (mount.device, b""),
+    }
 }
 
 /// Whether it is on a device of this host or in its memory, and is written to.
@@ -154,10 +162,12 @@ mod tests {
               10 1 0:50 / /var/lib/docker/overlay2/x/merged rw - overlay overlay rw\n\
               11 1 0:5 / /proc rw - proc proc rw\n\
               12 1 8:3 / /covered rw - ext4 /dev/sda4 rw\n\
-              13 1 0:32 / /covered rw - tmpfs tmpfs rw\n",
+              13 1 0:32 / /covered rw - tmpfs tmpfs rw\n\
+              14 1 0:60 / /tank rw - zfs tank rw\n\
+              15 1 0:61 / /tank/db rw - zfs tank/db rw\n",
         );
         let asked: Vec<&str> = asked_mounts(&mounts).iter().map(|mount| mount.mount_point.to_str().unwrap()).collect();
-        assert_eq!(asked, ["/home", "/run", "/covered", "/", "/data"]);
+        assert_eq!(asked, ["/tank", "/home", "/run", "/covered", "/", "/data"]);
         let container =
             parse_mountinfo(b"1 0 0:50 / / rw - overlay overlay rw\n2 1 8:1 /var/x/hosts /etc/hosts rw - ext4 /dev/sda1 rw\n");
         assert_eq!(asked_mounts(&container).len(), 2);
