@@ -91,7 +91,7 @@ fn the_example_configuration_is_valid_and_has_the_defaults() {
     let all: BTreeMap<String, f64> = THRESHOLDS.iter().map(|limit| (limit.name(), limit.default)).collect();
     assert_eq!(set, all);
     assert_eq!((said.links.len(), said.baselines.len()), (1, 6));
-    assert!(said.ignored_disks.is_some() && said.ignored_nics.is_some());
+    assert!(said.ignored_disks.is_some() && said.ignored_nics.is_some() && said.ignored_file_systems.is_some());
 }
 
 #[test]

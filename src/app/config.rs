@@ -182,6 +182,7 @@ impl Settings {
         }
         ignored.disks = parsed.ignored_disks.unwrap_or(std::mem::take(&mut ignored.disks));
         ignored.nics = parsed.ignored_nics.unwrap_or(std::mem::take(&mut ignored.nics));
+        ignored.file_systems = parsed.ignored_file_systems.unwrap_or(std::mem::take(&mut ignored.file_systems));
         self.theme = parsed.theme.or(self.theme.take());
         self.probes = parsed.probes.or(self.probes);
     }

@@ -28,12 +28,14 @@ pub struct BaselineOverride {
     pub latency: Millis,
 }
 
-/// Disks and interfaces without findings; their figures are still shown.
+/// Disks, interfaces and file systems without findings; their figures are still shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredDevices {
     /// Kernel names; a `*` at the end stands for any rest
     pub disks: Vec<String>,
     pub nics: Vec<String>,
+    /// Mount points
+    pub file_systems: Vec<String>,
 }
 
 impl RuleConfig {
@@ -69,6 +71,11 @@ impl IgnoredDevices {
         let among = |patterns: &[String], name: &[u8]| patterns.iter().any(|pattern| matches_pattern(pattern, name));
         match subject {
             Subject::Disk { name, .. } => among(&self.disks, name.as_bytes()),
+            Subject::Limit(name) => {
+                let mount_point =
+                    [&b"space of "[..], b"inodes of "].iter().find_map(|what| name.as_bytes().strip_prefix(*what));
+                mount_point.is_some_and(|mount_point| among(&self.file_systems, mount_point))
+            }
             Subject::Nic(id) | Subject::NetworkNamespace { nic: Some(id), .. } => among(&self.nics, id.name.as_bytes()),
             _ => false,
         }

@@ -92,13 +92,19 @@ fn each_threshold_is_one_word_and_its_default_is_valid() {
 
 #[test]
 fn ignored_devices_match_by_name_or_prefix() {
-    let ignored = IgnoredDevices { disks: vec!["loop*".to_owned(), "sda".to_owned()], nics: vec!["*".to_owned()] };
+    let ignored = IgnoredDevices {
+        disks: vec!["loop*".to_owned(), "sda".to_owned()],
+        nics: vec!["*".to_owned()],
+        file_systems: vec!["/mnt/*".to_owned()],
+    };
     let disk = |name: &str| Subject::Disk { id: DiskId { major: 7, minor: 0 }, name: Name::from(name) };
     assert_eq!(
         ["loop", "loop12", "sda", "sdaa", "xloop"].map(|name| ignored.contains(&disk(name))),
         [true, true, true, false, false]
     );
     assert!(ignored.contains(&Subject::Nic(NicId { ifindex: 2, name: Name::from("eth0") })));
+    let limit = |name: &str| ignored.contains(&Subject::Limit(Name::from(name)));
+    assert_eq!(["space of /mnt/a", "inodes of /mnt/b", "space of /", "fs.file-max"].map(limit), [true, true, false, false]);
     assert!(!ignored.contains(&Subject::Host));
 }
 

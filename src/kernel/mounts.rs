@@ -18,6 +18,8 @@ use crate::sample::Reading;
 pub struct Mount {
     /// Mount id, `mnt_id` in /proc/PID/fdinfo; unique over all mount namespaces.
     pub id: u32,
+    /// Mount id of the mount that it is on
+    pub parent: u32,
     /// st_dev of its files, major and minor; 0:N where the file system has no block device of its own (btrfs, overlay, proc).
     pub device: DiskId,
     /// The directory of the file system that is mounted; `/` for the whole.
@@ -92,7 +94,8 @@ pub fn parse_mountinfo(bytes: &[u8]) -> Vec<Mount> {
 fn parse_mount(line: &[u8]) -> Option<Mount> {
     let mut words = words(line);
     let id = parse_u32(words.next()?)?;
-    let mut device = words.nth(1)?.splitn(2, |byte| *byte == b':').map(parse_u32);
+    let parent = parse_u32(words.next()?)?;
+    let mut device = words.next()?.splitn(2, |byte| *byte == b':').map(parse_u32);
     let device = DiskId { major: device.next()??, minor: device.next()?? };
     let root = unescape_octal(words.next()?);
     let mount_point = PathBuf::from(OsString::from_vec(unescape_octal(words.next()?)));
@@ -106,7 +109,7 @@ fn parse_mount(line: &[u8]) -> Option<Mount> {
         [source, options, ..] => (unescape_octal(source), unescape_octal(options)),
         [] => return None,
     };
-    Some(Mount { id, device, subdirectory: root, mount_point, fs_type: kind, source, options })
+    Some(Mount { id, parent, device, subdirectory: root, mount_point, fs_type: kind, source, options })
 }
 
 /// Decodes space, tab, newline and backslash, which the file has as `\040` and so on.

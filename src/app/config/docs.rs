@@ -26,9 +26,11 @@ const DEVICE_SECTIONS: &str = "\
 #nvme0n1 = { read = { 16K = \"80us\", 128K = \"120us\", more = \"400us\" } }
 
 [ignore]
-# No findings about these devices; their figures are shown. A * at the end matches any rest of a name.
+# No findings about these devices, and about how full the file systems at these mount points are; their figures are shown. A * at the
+# end matches any rest of a name.
 #disks = [\"loop*\", \"sr0\"]
 #nics = [\"docker0\", \"veth*\"]
+#file-systems = [\"/mnt/plots*\"]
 
 [screen]
 # The colors of the screen, as with --theme: terminal, mono, dark, light, high-contrast, color-blind, or the name of a user's file

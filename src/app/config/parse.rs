@@ -22,6 +22,7 @@ pub struct ParsedConfig {
     pub baselines: Vec<BaselineOverride>,
     pub ignored_disks: Option<Vec<String>>,
     pub ignored_nics: Option<Vec<String>>,
+    pub ignored_file_systems: Option<Vec<String>>,
     /// The theme of the screen
     pub theme: Option<String>,
     pub probes: Option<ProbeMode>,
@@ -162,7 +163,8 @@ impl ParsedConfig {
         let list = match key.as_ref().as_ref() {
             "disks" => &mut self.ignored_disks,
             "nics" => &mut self.ignored_nics,
-            _ => return Err(unknown_key(key, ["disks", "nics"].into_iter())),
+            "file-systems" => &mut self.ignored_file_systems,
+            _ => return Err(unknown_key(key, ["disks", "nics", "file-systems"].into_iter())),
         };
         let remedy = "write a list of names, such as [\"loop*\", \"sr0\"]";
         let names = value.get_ref().as_array().ok_or_else(|| spanned_error(value.span(), "this is not a list", remedy))?;

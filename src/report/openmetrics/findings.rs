@@ -66,7 +66,7 @@ impl FindingMetrics {
         let name = subject_name(subject);
         match subject {
             Subject::Host => "host".to_owned(),
-            Subject::Cpu(_) | Subject::Limit(_) => name,
+            Subject::Cpu(_) => name,
             _ => self.names.limited(&name, now_ns),
         }
     }

@@ -8,6 +8,7 @@ use crate::ids::TaskId;
 use crate::interval::limits::LimitSpan;
 use crate::sample::Name;
 use crate::sample::limits::{Limit, LimitKind};
+use crate::units::SmallSort;
 
 pub const LIMIT_REACHED: Rule = Rule {
     kind: Kind::LimitReached,
@@ -18,7 +19,7 @@ pub const LIMIT_REACHED: Rule = Rule {
               and memory look idle.",
     computed: "Used ÷ limit at least 95 % at both ends of the interval, or refusals that the kernel counts: pids.events (fork, \
                clone), drops of connection tracking while its table is that full, table_fulls of the neighbours. File systems: \
-               only with less than 1 GB, or 65,536 inodes, left. A warning; critical if refusals are counted again while it is active. \
+               only with less than 1 GiB, or 65,536 inodes, left. A warning; critical if refusals are counted again while it is active. \
                Tasks of a cgroup: pids.current and pids.max, v1 and v2. Descriptors of a process: st_size of /proc/PID/fd and \
                the soft limit of /proc/PID/limits; not if it has 1.25 times as many open, since it has lowered the limit itself. Local \
                ports: TCP connections from one address to one address and port, those in TIME_WAIT included unless \
@@ -28,8 +29,10 @@ pub const LIMIT_REACHED: Rule = Rule {
     caveats: "A program may open descriptors up to its limit by design. Failed calls at RLIMIT_NOFILE, and connects without a free \
               port, are counted by no file of the kernel: that they fail follows from the numbers. Processes with fewer than 40 \
               descriptors that use less than half of a CPU, RLIMIT_NPROC, and connection tracking and ports of other network namespaces are not read. \
-              File systems of servers (NFS, SMB) and of FUSE are not asked, since the call may never return; quotas of users and \
-              projects are not read. A file system may be full by design.",
+              File systems of servers (NFS, SMB) and of FUSE, and what is mounted below them or by autofs, are not asked, since the call may \
+              never return; nor those of other mount namespaces, or at /home with the shipped units (ProtectHome=). Quotas of users and \
+              projects are not read. A file system may be full by design (`[ignore] file-systems` of the configuration). Root can still \
+              write what is reserved for it.",
     next_steps: &[
         "tasks of a cgroup: pids.max (systemd: TasksMax=, Docker: --pids-limit); what forks: systemd-cgls, ps -eLo pid,comm --sort pid",
         "descriptors: ls -l /proc/PID/fd shows what is open; LimitNOFILE= or ulimit -n; prlimit --pid PID --nofile=N at once",
@@ -56,8 +59,14 @@ const MIN_FREE_INODES: u64 = 65_536;
 const MAX_REPORTED_LIMITS: usize = 8;
 
 fn limit_reached(context: &RuleContext) -> Vec<Candidate> {
-    let reached = context.interval.limits.iter().filter(|span| is_reached(context, span));
-    reached.take(MAX_REPORTED_LIMITS).map(|span| candidate(context, span)).collect()
+    let mut reached: Vec<&LimitSpan> = context.interval.limits.iter().filter(|span| is_reached(context, span)).collect();
+    let full: Vec<_> = (reached.iter().filter(|span| span.limit.kind == LimitKind::FileSystemSpace))
+        .map(|span| span.limit.mount_point.clone())
+        .collect();
+    // XFS and others count as inodes only those that fit into the space that is left.
+    reached.retain(|span| span.limit.kind != LimitKind::FileSystemInodes || !full.contains(&span.limit.mount_point));
+    reached.small_sort_by_key(|span| !is_refusing(span));
+    reached.into_iter().take(MAX_REPORTED_LIMITS).map(|span| candidate(context, span)).collect()
 }
 
 fn is_reached(context: &RuleContext, span: &LimitSpan) -> bool {
@@ -98,13 +107,15 @@ fn candidate(context: &RuleContext, span: &LimitSpan) -> Candidate {
         threshold: context.thresholds.limit_used_ratio,
         unit: "ratio",
         sentence: format!("{}: {}", usage(context, limit), consequence(span)),
-        evidence: vec![
+        evidence: [
             evidence_number("used", limit.used as f64),
             evidence_number("limit", limit.max as f64),
             evidence_number("used_ratio", span.used_share),
             evidence_optional("refused_per_second", span.refused.map(|rate| rate.0)),
-            evidence_text("setting", setting(limit.kind)),
-        ],
+        ]
+        .into_iter()
+        .chain(limit.mount_point.is_none().then(|| evidence_text("setting", setting(limit.kind))))
+        .collect(),
         explained_share: 0.0,
     }
 }
@@ -125,7 +136,7 @@ fn subject(limit: &Limit) -> Subject {
     }
 }
 
-/// The name of the file, or of the resource limit, that sets the limit.
+/// The name of the file, or of the resource limit, that sets the limit; of file systems the command that shows it.
 fn setting(kind: LimitKind) -> &'static str {
     match kind {
         LimitKind::CgroupTasks => "pids.max",
