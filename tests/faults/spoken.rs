@@ -1,5 +1,6 @@
 //! Hostile texts on every output: the screen, lines, JSON, error messages. None of them acts on a terminal.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use crate::again::{run, stalltop};
@@ -66,14 +67,41 @@ fn hostile_process() -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-fn every_screen(what: &str, mut session: Session) {
+/// A part of the hostile name as the screen has it.
+const HARMLESS: &str = "]0;owned\\u{7}";
+
+/// The details of a disk and of a finding, which a quiet machine has not.
+const OF_A_MACHINE: [(&str, &str); 4] = [("3", "KB/req"), ("\r", "Esc back"), ("6", "before"), ("\r", "Esc back")];
+
+/// Each screen, waited for by a text that no other one of them has.
+fn every_screen(what: &str, mut session: Session, further: &[(&str, &str)]) {
     session.until_text("LOAD");
-    for keys in ["2", "\r", "3", "\r", "4", "\r", "5", "\r", "5t", "T", "c", "6", "\r", "7", "\r", "1"] {
-        session.type_keys(keys);
-        // Drawn, and heard: the frame after this key has come when the next redraw is asked for.
-        session.type_keys("\x0c");
+    let screens = [
+        ("2", "HOT THREADS"),
+        ("\r", "BUSY OVER TIME"),
+        ("3", "KB/req"),
+        ("4", "OutSeg"),
+        ("\r", "of its speed"),
+        ("6", "before"),
+        ("7", "300 s"),
+        ("5", "processes"),
+        ("/owned\r", "/owned"),
+        ("\r", "Esc back"),
+    ];
+    for (key, text) in further.iter().chain(&screens) {
+        session.type_keys(key);
+        session.until_text(text);
     }
-    session.until_text("LOAD");
+    session.until_text(HARMLESS);
+    for key in ["\x1b", "\x1b"] {
+        session.type_keys(key);
+        let shown = if session.contents().contains("Esc back") { "Esc back" } else { "/owned" };
+        session.until(&format!("end of {shown:?}"), |screen| !screen.contents().contains(shown));
+    }
+    for (key, text) in [("c", "threads waits for"), ("c", "time goes to"), ("T", "└"), ("t", " main "), ("1", "LOAD")] {
+        session.type_keys(key);
+        session.until_text(text);
+    }
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
     session.terminal_is_restored();
@@ -88,7 +116,7 @@ fn a_running_process_with_a_hostile_name() {
         assert!(code <= 2, "{stderr}");
         is_plain(&arguments.join(" "), &(stdout + &stderr));
     }
-    every_screen("a hostile process", Session::start(harness::stalltop(&["-i", "200ms"]), 120, 30));
+    every_screen("a hostile process", Session::start(harness::stalltop(&["-i", "200ms"]), 120, 30), &[]);
     killed(process);
 }
 
@@ -127,23 +155,31 @@ fn all_names_of_a_machine_may_be_hostile() {
     assert!(json.contains("owned"), "the name is there, made harmless: {json}");
     say(&["--root", &root, "doctor"], 0..=0);
     say(&["--root", &root, "record", "--for", "800ms", "-i", "200ms", file], 0..=0);
-    every_screen("a hostile machine", Session::start(harness::stalltop(&["--root", &root, "-i", "200ms"]), 140, 40));
+    every_screen(
+        "a hostile machine",
+        Session::start(harness::stalltop(&["--root", &root, "-i", "200ms"]), 140, 40),
+        &OF_A_MACHINE,
+    );
 
     // The same out of a recording.
     assert!(say(&["info", "--verify", file], 0..=0).contains("owned"));
     say(&["check", file], 0..=2);
     say(&["check", "--json", file], 0..=2);
-    every_screen("a hostile recording", Session::start(harness::stalltop(&["replay", file]), 140, 40));
+    every_screen("a hostile recording", Session::start(harness::stalltop(&["replay", file]), 140, 40), &OF_A_MACHINE);
 }
 
 #[test]
 fn lines_without_a_terminal_have_no_escape_sequences() {
     let tree = hostile_tree();
     let mut child = stalltop(&["--root", tree.path().to_str().unwrap(), "-i", "100ms"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut bytes = [0; 2000];
-    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut bytes).unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).split(b'\n');
+    let mut text = String::new();
+    // Its end is an error here.
+    while !text.contains("owned") {
+        text.push_str(&String::from_utf8(lines.next().expect("the name is in a line").unwrap()).unwrap());
+    }
     killed(child);
-    is_plain("lines", &String::from_utf8_lossy(&bytes));
+    is_plain("lines", &text);
 }
 
 #[test]
