@@ -18,7 +18,7 @@ use crate::program::program;
 use crate::{lab, stalltop, support, synthetic};
 
 /// Writes a report; returns its text.
-fn report(recording: &Path, target: &Path) -> String {
+pub fn report(recording: &Path, target: &Path) -> String {
     let output = stalltop(&["report", recording.to_str().unwrap(), "-o", target.to_str().unwrap()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     fs::read_to_string(target).unwrap()
@@ -122,14 +122,6 @@ fn a_page_needs_nothing_but_itself() {
             && page.contains("@media print")
     );
     assert!(page.contains("tcp-retransmits") && page.contains("Next steps"));
-}
-
-#[test]
-fn markdown_has_the_figures_of_json() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = report(&lab("01-commit-serialised-db"), &folder.path().join("page.md"));
-    assert!(text.starts_with("# vm: critical\n"), "{text}");
-    assert!(text.contains("**critical** idle-but-blocked") && text.contains("| CPU: idle but blocked |"), "{text}");
 }
 
 /// The report of a recording that was not closed says that its end may be missing.
