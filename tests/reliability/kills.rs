@@ -2,8 +2,9 @@
 //! write had returned is there afterwards, and no sample that was never recorded.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,9 +136,9 @@ fn records_where_the_environment_says() {
     recorder.finish(PATIENCE);
 }
 
-fn killed(mut child: Child) {
+fn killed(mut child: Child) -> ExitStatus {
     child.kill().unwrap();
-    child.wait().unwrap();
+    child.wait().unwrap()
 }
 
 #[test]
@@ -145,6 +146,7 @@ fn a_kill_at_any_time_loses_at_most_the_sample_in_flight() {
     let mut dice = Dice::new(9);
     let rounds = if full() { 1000 } else { 25 };
     let mut trials = Trials::new("kill -9 at a random moment", 150);
+    let mut most = 0;
     for round in 0..rounds {
         let victim = Victim::new(150);
         let mut child = victim.command(&[]).spawn().unwrap();
@@ -154,9 +156,14 @@ fn a_kill_at_any_time_loses_at_most_the_sample_in_flight() {
             std::thread::sleep(Duration::from_micros(200));
         }
         std::thread::sleep(Duration::from_micros(dice.below(3000)));
-        killed(child);
+        let status = killed(child);
+        let (by_kill, written) = (status.signal() == Some(9), victim.written());
+        // It may have recorded everything before the kill.
+        assert!(by_kill || status.success() && written >= until, "round {round}: {status} after {written} of {until} samples");
+        most = most.max(written);
         trials.run(64 * MIB, || victim.lost(&format!("round {round}")));
     }
+    assert!(most >= 50, "no round was killed after more than {most} samples");
 }
 
 /// The system calls on the recording with their counts, by strace; `None` where strace is not permitted.
