@@ -450,13 +450,14 @@ fn a_file_size_limit_ends_the_recording_with_a_message() {
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{stderr}");
-    assert!(stderr.contains("File too large") && stderr.contains("samples written"), "{stderr}");
+    let said = stderr.split(" samples written").next().unwrap().rsplit(' ').next().unwrap();
+    let written: usize = said.parse().unwrap_or_else(|_| panic!("{stderr}"));
+    assert!(stderr.contains("File too large") && written > 0, "{stderr}");
     // Another file would have the same limit.
     assert!(!directory.path().join("limited-2.stalltop").exists());
-    if let Ok(mut replayer) = Replayer::open(&path) {
-        assert_eq!(replayer.verify().unwrap(), replayer.len());
-        assert_eq!(replayer.damage(), &[]);
-    }
+    let mut replayer = Replayer::open(&path).unwrap();
+    assert_eq!(replayer.verify().unwrap(), written, "{stderr}");
+    assert_eq!(replayer.damage(), &[]);
 }
 
 /// Without memory the program ends; what was written by then is intact.
@@ -483,6 +484,7 @@ fn without_memory_what_was_written_stays_intact() {
         }
     }
     println!("{begun} of 6 could begin");
+    assert!(begun >= 1, "none could begin");
 }
 
 #[test]
