@@ -4,7 +4,7 @@
 mod assets;
 mod clients;
 mod metrics;
-#[cfg(feature = "native-histograms")]
+#[cfg(all(feature = "native-histograms", not(target_arch = "x86")))]
 mod native_histograms;
 mod otlp;
 #[cfg(not(target_arch = "x86"))]

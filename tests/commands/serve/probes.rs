@@ -49,7 +49,8 @@ impl Drop for Running {
     }
 }
 
-fn may_load() -> bool {
+/// Whether eBPF programs can be loaded; otherwise says why not.
+pub fn may_load() -> bool {
     if !nix::unistd::geteuid().is_root() {
         println!("skipped: eBPF programs need root");
         return false;
