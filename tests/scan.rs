@@ -145,8 +145,11 @@ fn thread_named<'a>(sample: &'a Sample, pid: u32, name: &str) -> &'a Thread {
     process.threads.iter().find(|thread| thread.comm.as_bytes() == name.as_bytes()).unwrap()
 }
 
-/// Samples and sub-samples until `done` is content with a sample, or ten seconds have passed.
-fn sample_until(sampler: &mut Sampler, mut done: impl FnMut(&Sample) -> bool) -> Sample {
+/// Nothing here takes so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Samples and sub-samples until a sample is as it should be.
+fn sample_until(what: &str, sampler: &mut Sampler, mut done: impl FnMut(&Sample) -> bool) -> Sample {
     let begin = Instant::now();
     loop {
         for _ in 0..4 {
@@ -154,9 +157,10 @@ fn sample_until(sampler: &mut Sampler, mut done: impl FnMut(&Sample) -> bool) ->
             sampler.sub_sample();
         }
         let sample = sampler.sample();
-        if done(&sample) || begin.elapsed() > Duration::from_secs(10) {
+        if done(&sample) {
             return sample;
         }
+        assert!(begin.elapsed() < PATIENCE, "no sample in which {what}");
     }
 }
 
@@ -175,7 +179,7 @@ fn parked_threads_are_not_sub_sampled_and_a_sleeping_worker_is() {
     };
     // The thread that reported that all are ready may still have run after the first sample.
     let is_it = |sample: &Sample| hot(sample) == [thread_named(sample, load.0.id(), "sleeper").tid];
-    let sample = sample_until(&mut sampler, is_it);
+    let sample = sample_until("only the sleeper is hot", &mut sampler, is_it);
     let sleeper = thread_named(&sample, load.0.id(), "sleeper");
     assert_eq!(hot(&sample), [sleeper.tid]);
     assert!(sleeper.last_timeslice_ns.is_some());
@@ -206,7 +210,7 @@ fn a_lock_convoy_is_seen_waiting_for_a_lock() {
         let of_load = counts.sub_samples.iter().flatten().filter(|counts| of_load(counts.group));
         of_load.map(|counts| counts.lock_inferred + counts.lock_contended).max().unwrap_or(0)
     };
-    let sample = sample_until(&mut sampler, |sample| waiting(sample) >= 6);
+    let sample = sample_until("six threads wait for the lock", &mut sampler, |sample| waiting(sample) >= 6);
     // Seven wait at a time; the threads are read one after the other, so that the former holder may be found waiting, too.
     assert!((6..=8).contains(&waiting(&sample)), "{} of eight", waiting(&sample));
     let counts = WaitCounts::new(&host, &sample.waits);
