@@ -12,6 +12,8 @@
 
 #[path = "faults/again.rs"]
 mod again;
+#[path = "support/busy.rs"]
+mod busy;
 #[path = "kernel/copied.rs"]
 mod copied;
 #[path = "support/executable.rs"]

@@ -12,6 +12,8 @@
 
 #[path = "kernel/block_latencies.rs"]
 mod block_latencies;
+#[path = "support/busy.rs"]
+mod busy;
 #[path = "kernel/cgroups.rs"]
 mod cgroups;
 #[path = "kernel/copied.rs"]

@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::busy::Busy;
 use crate::harness::program;
 use crate::output::texts_of;
 
@@ -425,10 +426,9 @@ fn live_and_replay_have_the_same_fields() {
     // A state directory of its own: a live check takes over what other programs learn meanwhile.
     let run = |arguments: &[&str]| texts_of(&stalltop(arguments).env("XDG_STATE_HOME", directory.path()).output().unwrap());
     // One busy thread.
-    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let busy = Busy::start();
     let (code, live, stderr) = run(&["check", "--json", "--for", "4s", "-i", "500ms", "--save", file]);
-    busy.kill().unwrap();
-    busy.wait().unwrap();
+    drop(busy);
     let (again, replayed, _) = run(&["check", "--json", file]);
     let parsed: serde_json::Value = serde_json::from_str(&live).unwrap();
     let differences = differences("", &parsed, &serde_json::from_str(&replayed).unwrap());

@@ -12,6 +12,8 @@
 
 mod armed;
 mod baseline;
+#[path = "../support/busy.rs"]
+mod busy;
 mod cast;
 mod check;
 mod cli;

@@ -12,6 +12,7 @@ use stalltop::sample::Sample;
 use stalltop::sample::disk::Disk;
 
 use crate::again::{inside, is_root, plays};
+use crate::busy::Busy;
 use crate::loop_device::LoopDevice;
 
 fn ran(command: &str) -> bool {
@@ -142,15 +143,13 @@ impl Group {
 
     /// Has a busy loop in it until it was throttled in so many periods.
     fn throttled(&self, periods: u64) {
-        let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        std::fs::write(self.0.join("cgroup.procs"), busy.id().to_string()).unwrap();
+        let busy = Busy::start();
+        std::fs::write(self.0.join("cgroup.procs"), busy.pid().to_string()).unwrap();
         let throttled = || {
             let stat = std::fs::read_to_string(self.0.join("cpu.stat")).unwrap();
             stat.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok()).unwrap()
         };
         crate::stopped::until("throttling", || throttled() >= periods);
-        busy.kill().unwrap();
-        busy.wait().unwrap();
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use crate::again::{run, stalltop};
+use crate::busy::Busy;
 use crate::harness::{self, Session};
 use crate::tree::Tree;
 
@@ -58,13 +59,13 @@ fn killed(mut child: Child) {
 }
 
 /// A process that works, with such a name and such arguments.
-fn hostile_process() -> Child {
+fn hostile_process() -> Busy {
     use std::os::unix::ffi::OsStrExt;
     let mut command = Command::new("sh");
     // The shell names itself, and then works without another exec.
     command.args(["-c", "printf '\\033]0;x\\007\\2331m)\\n' > /proc/$$/comm; while :; do :; done"]);
     command.arg(std::ffi::OsStr::from_bytes(HOSTILE));
-    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    Busy::run(command.stderr(Stdio::null()))
 }
 
 /// A part of the hostile name as the screen has it.
@@ -117,7 +118,7 @@ fn a_running_process_with_a_hostile_name() {
         is_plain(&arguments.join(" "), &(stdout + &stderr));
     }
     every_screen("a hostile process", Session::start(harness::stalltop(&["-i", "200ms"]), 120, 30), &[]);
-    killed(process);
+    drop(process);
 }
 
 /// A machine all of whose names are such.

@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 
 use stalltop::kernel::cgroup::CgroupReader;
 use stalltop::kernel::disk::DiskReader;
@@ -11,6 +11,7 @@ use stalltop::kernel::root::Root;
 use stalltop::sample::cgroup::Cgroup;
 use stalltop::sample::network::{Duplex, Nic};
 
+use crate::busy::Busy;
 use crate::loop_device::LoopDevice;
 
 const INSIDE: &str = "STALLTOP_TEST_INSIDE_NAMESPACE";
@@ -104,7 +105,7 @@ fn inside_the_namespace() {
 /// A group of our own, deleted when the test is over.
 struct Group {
     directory: PathBuf,
-    busy: Option<Child>,
+    busy: Option<Busy>,
 }
 
 impl Drop for Group {
@@ -128,8 +129,8 @@ impl Group {
             }
             let mut group = Group { directory, busy: None };
             if group.directory.join(file).exists() && std::fs::write(group.directory.join(file), value).is_ok() {
-                let busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-                let joined = std::fs::write(group.directory.join("cgroup.procs"), busy.id().to_string());
+                let busy = Busy::start();
+                let joined = std::fs::write(group.directory.join("cgroup.procs"), busy.pid().to_string());
                 group.busy = Some(busy);
                 joined.unwrap();
                 return Some(group);
@@ -139,10 +140,7 @@ impl Group {
     }
 
     fn end(&mut self) {
-        if let Some(mut busy) = self.busy.take() {
-            let _ = busy.kill();
-            let _ = busy.wait();
-        }
+        drop(self.busy.take());
         let _ = std::fs::remove_dir(&self.directory);
     }
 }

@@ -1,31 +1,16 @@
 //! Findings as triggers, and the command that is told of them.
 
 use std::fs;
-use std::process::{Child, Command};
 
 use serde_json::Value;
+
+use crate::busy::Busy;
 
 use super::armed_recorder::{Place, open, texts};
 
 /// With these thresholds a thread that computes is a finding at once, on any machine.
 const CONFIGURATION: &str =
     "[thresholds]\nlimit-seconds = 0\nthread-busy-ratio = 0.01\nhost-busy-below-ratio = 1\nfree-cpus = 0\n";
-
-/// A process that computes; it ends with the test.
-struct Hog(Child);
-
-impl Hog {
-    fn start() -> Hog {
-        Hog(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
-    }
-}
-
-impl Drop for Hog {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A place with that configuration and a script that notes what it is told, as `told.N`.
 fn place_with_script() -> Place {
@@ -79,7 +64,7 @@ fn a_finding_starts_a_capture_and_the_command_is_told_of_it() {
     let script = format!("sh {} a $(reboot) ;", place.path("script").display());
     let options = ["-i", "200ms", "--psi", "none", "--on", "saturated-thread", "--on-finding", &script];
     let mut recorder = place.armed(&options);
-    let _hog = Hog::start();
+    let _hog = Busy::start();
     recorder.until_it_captures();
     let (json, environment) = until_told(&place);
     let told = recorder.end();
@@ -110,7 +95,7 @@ fn the_command_is_told_of_a_finding_that_cannot_be_captured() {
     let options = ["-i", "200ms", "--psi", "none", "--on", "saturated-thread", "--on-finding", &script];
     let mut recorder = place.armed(&options);
     fs::remove_dir(place.path("captures")).unwrap();
-    let _hog = Hog::start();
+    let _hog = Busy::start();
     recorder.until("reports it", |told| told.contains("stalltop: nothing is captured of '"));
     let (json, environment) = until_told(&place);
     json_tells_the_same(&json, &environment);
@@ -124,7 +109,7 @@ fn the_command_is_told_of_a_finding_that_cannot_be_captured() {
 fn a_redacted_capture_has_the_kind_only() {
     let place = place_with_script();
     let mut recorder = place.armed(&["-i", "200ms", "--psi", "none", "--on", "saturated-thread", "--redact"]);
-    let _hog = Hog::start();
+    let _hog = Busy::start();
     recorder.until_it_captures();
     recorder.end();
     let captures = place.captures();
@@ -138,7 +123,7 @@ fn record_and_check_run_the_command_too() {
     let script = |place: &Place| format!("sh {}", place.path("script").display());
     let recording = place_with_script();
     let watching = place_with_script();
-    let _hog = Hog::start();
+    let _hog = Busy::start();
     let with = |place: &Place, arguments: &[&str]| {
         let end = ["--on", "saturated-thread", "--on-finding", &script(place)];
         place

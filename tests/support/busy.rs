@@ -1,0 +1,30 @@
+//! A process that uses a CPU.
+
+#![allow(dead_code, reason = "each test binary uses a part of this file")]
+
+use std::process::{Child, Command, Stdio};
+
+/// It ends when it is dropped.
+pub struct Busy(Child);
+
+impl Busy {
+    pub fn start() -> Busy {
+        Busy::run(Command::new("sh").args(["-c", "while :; do :; done"]))
+    }
+
+    /// Starts another program that computes.
+    pub fn run(command: &mut Command) -> Busy {
+        Busy(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
