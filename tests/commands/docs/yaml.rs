@@ -35,7 +35,9 @@ fn parsed(block: &str) -> Option<Value> {
 #[test]
 fn the_blocks_of_yaml_are_yaml() {
     for page in ["containers.md", "serve.md"] {
-        for block in blocks(page) {
+        let blocks = blocks(page);
+        assert!(!blocks.is_empty(), "{page} has no YAML");
+        for block in blocks {
             let Some(value) = parsed(&block) else { return };
             assert!(value.is_object(), "{page}: {value}");
         }
