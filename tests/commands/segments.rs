@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use stalltop::recording::{GapReason, Recorder, RecorderOptions, Replayer, Tail};
 use stalltop::sample::Name;
 
-use crate::harness::program;
+use crate::harness::{DEADLINE, program};
 
 /// Runs the program; returns exit code, standard output, standard error.
 fn run(state: &Path, arguments: &[&str]) -> (i32, String, String) {
@@ -40,8 +40,13 @@ fn a_directory_of_segments_is_one_recording_with_gaps_between_boots() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
+        let begin = Instant::now();
         while count() < wanted {
             assert_eq!(recorder.try_wait().unwrap(), None, "it has ended with {} files", count());
+            if begin.elapsed() > DEADLINE {
+                recorder.kill().unwrap();
+                panic!("it has {} files, not {wanted}", count());
+            }
             std::thread::sleep(Duration::from_millis(10));
         }
         kill(Pid::from_raw(recorder.id().cast_signed()), Signal::SIGTERM).unwrap();
@@ -59,8 +64,9 @@ fn a_directory_of_segments_is_one_recording_with_gaps_between_boots() {
     let mut replayer = Replayer::open(&directory).unwrap();
     assert_eq!(replayer.verify().unwrap(), replayer.len());
     assert!(replayer.len() > before && replayer.tail() == Tail::Closed && replayer.damage().is_empty());
-    let pause = replayer.gaps().iter().find(|gap| gap.lost_samples >= 10).expect("the time between the runs is a gap");
-    assert_eq!((pause.reason, pause.samples_before), (GapReason::NotSampled, before as u64));
+    let pause = replayer.gaps().iter().find(|gap| gap.samples_before == before as u64);
+    let pause = pause.expect("the time between the runs is a gap");
+    assert!(pause.reason == GapReason::NotSampled && pause.lost_samples >= 10, "{pause:?}");
     let moments: Vec<i64> = (0..replayer.len()).map(|at| replayer.timestamp(at).unwrap().realtime_ns).collect();
     assert!(moments.is_sorted(), "{moments:?}");
     for (at, &moment) in moments.iter().enumerate() {
@@ -121,6 +127,9 @@ fn only_own_closed_segments_are_deleted() {
     recorder.finish(std::time::Duration::from_secs(60));
     fs::copy(&ours[0], &theirs).unwrap();
     let has_owner = std::os::unix::fs::chown(&theirs, Some(65_534), None).is_ok();
+    if !has_owner {
+        println!("skipped: only root can give a file away");
+    }
     // Not closed: it may be the only record of an accident.
     let end = Replayer::open(&ours[0]).unwrap().byte_len().unwrap() as usize;
     let sound = fs::read(&ours[0]).unwrap();
