@@ -1,5 +1,6 @@
 //! Paths, methods and formats; clients that are slow, many, or send anything.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -133,10 +134,11 @@ fn open_sockets(pid: u32) -> usize {
 
 #[test]
 fn a_thousand_connections_keep_no_scrape_out() {
-    let server = Server::start();
+    // The other one has no client, and the rest in common: user stacks of threads that are stuck meanwhile.
+    let (server, other) = (Server::start(), Server::start());
     scrape_is_answered(&server);
     // It has some of its own for each network namespace of the machine.
-    let (before, sockets_before) = (resident(server.pid()), open_sockets(server.pid()));
+    let (before, sockets_before) = ((resident(server.pid()), resident(other.pid())), open_sockets(server.pid()));
     let mut held: Vec<TcpStream> = Vec::new();
     for number in 0..1000 {
         let mut stream = server.connect();
@@ -155,7 +157,8 @@ fn a_thousand_connections_keep_no_scrape_out() {
     scrape_is_answered(&server);
     let held_sockets = open_sockets(server.pid()).saturating_sub(sockets_before);
     assert!(held_sockets > 0 && held_sockets < 70, "{held_sockets} sockets more");
-    let grown = resident(server.pid()).saturating_sub(before);
+    let in_common = resident(other.pid()).saturating_sub(before.1);
+    let grown = resident(server.pid()).saturating_sub(before.0 + in_common);
     assert!(grown < 16 * 1024, "{grown} KiB more");
     drop(held);
     scrape_is_answered(&server);
@@ -193,12 +196,8 @@ fn requests_take_no_samples() {
         let body = server.get("/metrics", "").2;
         body.lines().find(|line| line.starts_with("stalltop_sample_timestamp")).unwrap().to_owned()
     };
-    // Of the requests within one interval.
-    let requests = 20;
-    let is_one_sample = || {
-        let first = stamp();
-        (1..requests).all(|_| stamp() == first)
-    };
-    // A sample may be taken meanwhile, and on a busy machine several.
-    assert!((0..5).any(|_| is_one_sample()), "each request has a sample of its own");
+    let requests = 100;
+    let stamps: BTreeSet<String> = (0..requests).map(|_| stamp()).collect();
+    // On a busy machine several samples are taken meanwhile.
+    assert!(stamps.len() < requests / 2, "{} samples for {requests} requests", stamps.len());
 }

@@ -17,10 +17,11 @@ fn without_the_feature_the_option_says_what_to_do() {
 #[cfg(feature = "otlp")]
 mod with_otlp {
     use std::collections::{BTreeMap, BTreeSet};
-    use std::io::{BufRead, BufReader, Lines, Write};
+    use std::io::{BufRead, BufReader, Write};
     use std::net::TcpStream;
     use std::path::Path;
-    use std::process::{Child, ChildStdout, Stdio};
+    use std::process::{Child, Stdio};
+    use std::sync::mpsc::{Receiver, channel};
 
     use serde_json::Value;
     use stalltop::app::evaluation::SampleEvaluator;
@@ -37,7 +38,7 @@ mod with_otlp {
     /// It ends with the test.
     struct Collector {
         child: Child,
-        lines: Lines<BufReader<ChildStdout>>,
+        lines: Receiver<String>,
         port: u16,
     }
 
@@ -47,10 +48,17 @@ mod with_otlp {
             let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands/serve/otlp_collector.py");
             let mut command = Command::new("python3");
             command.arg(script).args(statuses).stdout(Stdio::piped()).stderr(Stdio::null());
-            let mut child = command.spawn().ok()?;
-            let mut lines = BufReader::new(child.stdout.take()?).lines();
-            let Some(Ok(port)) = lines.next() else {
+            let Ok(mut child) = command.spawn() else {
+                println!("skipped: python3 is not installed");
+                return None;
+            };
+            let output = BufReader::new(child.stdout.take()?).lines();
+            let (sender, lines) = channel();
+            // It reads until the collector has ended.
+            std::thread::spawn(move || output.map_while(Result::ok).for_each(|line| drop(sender.send(line))));
+            let Ok(port) = lines.recv_timeout(PATIENCE) else {
                 println!("skipped: python3 has no opentelemetry-proto (pip install opentelemetry-proto)");
+                let _ = child.kill();
                 let _ = child.wait();
                 return None;
             };
@@ -60,7 +68,8 @@ mod with_otlp {
         /// The next request of this path.
         fn next(&mut self, path: &str) -> Value {
             loop {
-                let line: Value = serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap();
+                let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("no request of {path}: {error}"));
+                let line: Value = serde_json::from_str(&line).unwrap();
                 if line["path"] == path {
                     return line;
                 }
