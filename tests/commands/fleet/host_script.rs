@@ -22,10 +22,15 @@ case $host in
     stalled*) case $2 in *mktemp*) { head -c 1000; touch "$(dirname "$0")/copying"; sleep 600; } | setsid sh -c "$2"; exit;; esac;;
     # Of a recording, as of a host whose connection has died.
     dying*) sh -c "$2 --for 300ms" 2>/dev/null; echo 'Connection reset by peer' >&2; exit 255;;
-    # Once it has sent something, and a second sample after it.
+    # Once it has sent something, and more three times: samples.
     hanging*) pipe=$(dirname "$0")/pipe.$$; mkfifo "$pipe"; sh -c "exec $2" >"$pipe" & program=$!
         tee "$pipe.sent" <"$pipe" & until [ -s "$pipe.sent" ]; do sleep 0.1; done
-        sleep 2; kill -STOP $program; wait;;
+        size=0; grown=0; polls=0
+        while [ $grown -lt 4 ] && [ $polls -lt 100 ]; do
+            now=$(wc -c <"$pipe.sent"); polls=$((polls + 1))
+            [ "$now" -gt $size ] && { size=$now; grown=$((grown + 1)); }; sleep 0.1
+        done
+        kill -STOP $program; wait;;
 esac
 # As sshd: what runs does not end with the connection.
 case $2 in *mktemp*) exec setsid sh -c "$2";; esac
