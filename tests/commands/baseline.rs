@@ -113,6 +113,29 @@ fn wrong_usage_exits_with_2_and_an_unknown_device_with_1() {
     assert!(!place.file().exists());
 }
 
+/// The last name of an absent device stands for it, unless two had it.
+#[test]
+fn an_absent_device_has_its_last_name_or_its_identity() {
+    let place = Place::new();
+    let root = place.folder.path().join("root");
+    assert_eq!(place.run(&["set", "sda", "read", "5ms"]).0, 0);
+    fs::write(root.join("sys/class/block/sda/device/wwid"), "naa.other\n").unwrap();
+    assert_eq!(place.run(&["set", "sda", "write", "7ms"]).0, 0);
+    fs::write(root.join("proc/diskstats"), "").unwrap();
+    // As a running stalltop has learned it.
+    let text = fs::read_to_string(place.file()).unwrap();
+    fs::write(place.file(), text.replace("operation = ", "name = \"sda\"\noperation = ")).unwrap();
+    let ambiguous =
+        "stalltop: 'sda' is ambiguous: 2 devices had this name: give the identity that stalltop baseline show prints\n";
+    assert_eq!(place.run(&["forget", "sda"]), (1, String::new(), ambiguous.to_owned()));
+    let (code, stdout, stderr) = place.run(&["forget", "ST4000NM naa.other"]);
+    assert!(code == 0 && stdout.starts_with("3 baselines of ST4000NM naa.other "), "{stdout}{stderr}");
+    let (code, stdout, stderr) = place.run(&["forget", "sda"]);
+    assert!(code == 0 && stdout.starts_with("3 baselines of ST4000NM naa.5000c500a1b2c3d4 "), "{stdout}{stderr}");
+    let (code, stdout, stderr) = place.run(&["forget", "sda"]);
+    assert!(code == 1 && stdout.is_empty() && stderr.contains("cannot find 'sda': it is not a block device"), "{stderr}");
+}
+
 #[test]
 fn learn_needs_a_device() {
     let place = Place::new();
