@@ -251,4 +251,23 @@ mod with_otlp {
         };
         assert!(time(&first) < time(&second), "{first} {second}");
     }
+
+    /// A collector that rejects a part says so in an answer that is no error.
+    #[test]
+    fn what_a_collector_rejects_is_printed_and_not_sent_again() {
+        let Some(mut collector) = Collector::start(&["partial"]) else { return };
+        let url = format!("http://127.0.0.1:{}", collector.port);
+        let server = Server::spawn(&["--interval", "200ms", "--otlp", &url, "--otlp-interval", "200ms"]);
+        let said = server.until_it_says("cannot send ");
+        let (what, number) =
+            if said.contains("logs") { ("findings", "2 of the logs") } else { ("metrics", "3 of the metrics") };
+        let why = format!("the collector rejected {number}: too old; what is refused is dropped");
+        assert_eq!(said, format!("stalltop: cannot send {what} to {url}: {why}"));
+        let again = server.until_it_says("are sent to ");
+        assert_eq!(again, format!("stalltop: {what} are sent to {url} again"));
+        // The next one is another.
+        let time = |line: &Value| metrics(&line["request"]).values().next().map(|metric| metric.to_string());
+        let (first, second) = (collector.next("/v1/metrics"), collector.next("/v1/metrics"));
+        assert_ne!(time(&first), time(&second));
+    }
 }

@@ -5,6 +5,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -19,6 +20,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Server {
     child: Child,
     pub address: SocketAddr,
+    /// What it writes to standard error after it listens
+    said: Receiver<String>,
     _state: tempfile::TempDir,
 }
 
@@ -48,9 +51,22 @@ impl Server {
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let address = lines.find_map(|line| line.split_once("://")?.1.strip_suffix("/metrics")?.parse().ok());
+        let (sender, said) = channel();
         // Its pipe stays open.
-        std::thread::spawn(move || lines.for_each(drop));
-        Server { child, address: address.expect("it says where it serves"), _state: state }
+        std::thread::spawn(move || lines.for_each(|line| drop(sender.send(line))));
+        Server { child, address: address.expect("it says where it serves"), said, _state: state }
+    }
+
+    /// Waits for a line with this text on standard error.
+    pub fn until_it_says(&self, text: &str) -> String {
+        let begin = Instant::now();
+        loop {
+            let left = PATIENCE.saturating_sub(begin.elapsed());
+            let line = self.said.recv_timeout(left).unwrap_or_else(|error| panic!("it does not say {text:?}: {error}"));
+            if line.contains(text) {
+                return line;
+            }
+        }
     }
 
     pub fn connect(&self) -> TcpStream {
