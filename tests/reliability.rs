@@ -35,6 +35,8 @@ mod program;
 mod program_under_test;
 #[path = "reliability/recorded.rs"]
 mod recorded;
+#[path = "reliability/status.rs"]
+mod status;
 #[path = "recording/support.rs"]
 mod support;
 #[path = "support/synthetic.rs"]

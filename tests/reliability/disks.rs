@@ -352,12 +352,12 @@ fn a_gap_in_two_files_is_reported_once() {
 }
 
 /// A file system of that size, for root.
-struct Small {
+pub struct Small {
     directory: tempfile::TempDir,
 }
 
 impl Small {
-    fn new(size: &str) -> Option<Small> {
+    pub fn new(size: &str) -> Option<Small> {
         use nix::mount::{MsFlags, mount};
         let directory = tempfile::tempdir().unwrap();
         let options = format!("size={size}");
@@ -370,7 +370,7 @@ impl Small {
         }
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub fn path(&self, name: &str) -> std::path::PathBuf {
         self.directory.path().join(name)
     }
 }
