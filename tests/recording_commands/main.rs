@@ -13,6 +13,7 @@
 mod compare;
 #[path = "../recording/generator.rs"]
 mod generator;
+mod info;
 mod markdown;
 mod parts;
 #[path = "../support/program.rs"]
