@@ -25,6 +25,7 @@ mod labs;
 mod machine;
 mod matrix;
 mod network;
+mod other_keys;
 mod overview;
 mod palette;
 mod pressure;
