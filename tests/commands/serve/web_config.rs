@@ -1,14 +1,19 @@
 //! `--web-config`: TLS and passwords as other programs see them (curl, openssl, promtool). Needs the feature `tls`.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::harness::program;
 
 /// Exit code and message of `serve` with this file.
 fn refused(text: Option<&str>) -> (Option<i32>, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("web.yml");
+    refused_in(tempfile::tempdir().unwrap().path(), text)
+}
+
+/// The same beside what is in this directory.
+fn refused_in(folder: &Path, text: Option<&str>) -> (Option<i32>, String) {
+    let file = folder.join("web.yml");
     if let Some(text) = text {
         fs::write(&file, text).unwrap();
     }
@@ -16,7 +21,7 @@ fn refused(text: Option<&str>) -> (Option<i32>, String) {
     let output: Output = command.args(["serve", "--listen", "127.0.0.1:0", "--web-config"]).arg(&file).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(said.lines().count(), 1, "{said}");
-    (output.status.code(), said.replace(&folder.path().display().to_string(), "DIR"))
+    (output.status.code(), said.replace(&folder.display().to_string(), "DIR"))
 }
 
 #[cfg(not(feature = "tls"))]
@@ -28,8 +33,6 @@ fn without_the_feature_a_web_config_is_an_error() {
 
 #[cfg(feature = "tls")]
 mod with_tls {
-    use std::path::Path;
-
     use super::*;
     use crate::serve::metrics::has_promtool;
     use crate::serve::server::Server;
@@ -138,6 +141,33 @@ mod with_tls {
         let url = format!("https://localhost:{}/metrics", server.address.port());
         let Some(status) = curl(folder.path(), "--cacert ca.crt", &url) else { return };
         assert_eq!(status, "200", "it serves on");
+    }
+
+    #[test]
+    fn certificates_and_keys_that_cannot_serve_are_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let Some(()) = certificates(folder) else { return };
+        fs::write(folder.join("empty.crt"), "").unwrap();
+        let server = "cert_file: server.crt\n  key_file: server.key\n";
+        let require = "client_auth_type: RequireAndVerifyClientCert\n";
+        for (config, expected) in [
+            ("cert_file: server.crt\n  key_file: client.key\n".to_owned(), "DIR/server.crt': "),
+            ("cert_file: server.crt\n  key_file: server.crt\n".to_owned(), "DIR/server.crt': "),
+            ("cert_file: empty.crt\n  key_file: server.key\n".to_owned(), "DIR/empty.crt': there is no certificate in it"),
+            ("cert_file: missing.crt\n  key_file: server.key\n".to_owned(), "DIR/missing.crt': "),
+            (format!("{server}  {require}"), "add client_ca_file\n"),
+            (format!("{server}  client_ca_file: empty.crt\n  {require}"), "DIR/empty.crt': there is no certificate in it"),
+            (format!("{server}  client_ca_file: missing.crt\n  {require}"), "DIR/missing.crt': "),
+        ] {
+            let (code, said) = refused_in(folder, Some(&format!("tls_server_config:\n  {config}")));
+            assert!(
+                code == Some(1) && said.starts_with("stalltop: cannot use '") && said.contains(expected),
+                "{config}: {said}"
+            );
+        }
+        let (_, said) = refused_in(folder, Some("tls_server_config:\n  cert_file: server.crt\n  key_file: client.key\n"));
+        assert!(said.ends_with(": certificate and key must belong together\n"), "{said}");
     }
 
     #[test]
