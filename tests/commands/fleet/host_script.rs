@@ -32,8 +32,6 @@ case $host in
         done
         kill -STOP $program; wait;;
 esac
-# As sshd: what runs does not end with the connection.
-case $2 in *mktemp*) exec setsid sh -c "$2";; esac
 # As by sshd: what runs does not end with the connection.
 case $2 in *mktemp*) exec setsid -w sh -c "$2";; esac
 exec sh -c "$2"
