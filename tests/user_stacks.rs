@@ -51,12 +51,17 @@ impl Blocked {
     fn start(program: &Path) -> Blocked {
         let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        Blocked(child).in_read()
+    }
+
+    /// Waits until it is in read(2).
+    fn in_read(self) -> Blocked {
         let begin = Instant::now();
-        while !fs::read_to_string(format!("/proc/{}/syscall", child.id())).unwrap().starts_with("0 0x0 ") {
+        while !fs::read_to_string(format!("/proc/{}/syscall", self.0.id())).unwrap().starts_with("0 0x0 ") {
             assert!(begin.elapsed() < LIMIT, "it is not in read(2)");
             std::thread::yield_now();
         }
-        Blocked(child)
+        self
     }
 
     fn stack(&self) -> Reading<Vec<String>> {
@@ -135,7 +140,8 @@ fn a_program_that_was_deleted_is_named_all_the_same() {
 fn a_thread_that_has_ended_has_no_stack() {
     let mut ended = Command::new("true").spawn().unwrap();
     ended.wait().unwrap();
-    let blocked = Blocked(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap());
+    // Of one that runs when it is looked at there is no stack, and it is not looked at again while it has the same timeslices.
+    let blocked = Blocked(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()).in_read();
     let (ended, blocked) = (ended.id(), blocked.0.id());
     let threads = [ended, blocked].map(|pid| {
         let task = TaskId { pid, tid: pid, start_ticks: 1 };

@@ -56,6 +56,10 @@ impl LimitReader {
         }
         rows.small_sort_by(|a, b| used_share(b).total_cmp(&used_share(a)));
         rows.truncate(MAX_LIMITS);
-        Limits { has_descriptor_counts: self.open_files.are_counts_supported(), rows }
+        Limits {
+            has_descriptor_counts: self.open_files.are_counts_supported(),
+            has_unanswered_statfs: self.file_systems.is_unanswered(known.now_ns),
+            rows,
+        }
     }
 }

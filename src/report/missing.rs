@@ -48,6 +48,8 @@ pub fn missing_readings(sample: &Sample) -> Vec<(&'static str, Absent)> {
     note("/proc/net/softnet_stat", missed(sample.protocols.softnet.as_ref().err()).as_ref());
     let uncounted = sample.limits.as_ref().is_ok_and(|limits| !limits.has_descriptor_counts);
     note("open file descriptors of processes (from Linux 6.2 on)", uncounted.then_some(&Absent::NoSuchFile));
+    let unanswered = sample.limits.as_ref().is_ok_and(|limits| limits.has_unanswered_statfs);
+    note("how full file systems are (statfs of one does not return)", unanswered.then_some(&Absent::NotRead));
     note("cgroup cpu.stat", sample.cgroups.as_ref().err());
     // Off by default: `doctor` reports that.
     let refused = sample.delays.as_ref().err().filter(|why| matches!(why, Absent::NoPermission | Absent::Malformed));

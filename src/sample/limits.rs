@@ -14,6 +14,8 @@ pub const MAX_LIMITS: usize = 64;
 pub struct Limits {
     /// Whether the kernel reports how many file descriptors a process has open: st_size of /proc/PID/fd, since Linux 6.2
     pub has_descriptor_counts: bool,
+    /// Whether a file system has not answered for so long that how full all of them are is not known: statfs does not return
+    pub has_unanswered_statfs: bool,
     /// Limits of which at least four fifths are used, and cgroups with half of their tasks
     pub rows: Vec<Limit>,
 }

@@ -207,8 +207,11 @@ impl Machine {
         let waiting: Vec<_> = phase.waiting.iter().map(|waiting| self.waiting(waiting)).collect();
         sample.protocols.waiting_connections = Ok(waiting);
         sample.protocols.unix_senders = Ok(phase.unix_sender.iter().map(|sender| self.unix_sender(sender)).collect());
-        sample.limits =
-            Ok(Limits { has_descriptor_counts: true, rows: phase.limit.iter().map(|limit| self.limit(limit)).collect() });
+        sample.limits = Ok(Limits {
+            has_descriptor_counts: true,
+            rows: phase.limit.iter().map(|limit| self.limit(limit)).collect(),
+            ..Limits::default()
+        });
         let line = |softnet: &format::Softnet| {
             let read = |word: &str| self.read(&format!("softnet {} {word}", softnet.cpu)).0;
             synthetic::softnet(softnet.cpu, read("packets"), read("dropped"), read("squeezed"))

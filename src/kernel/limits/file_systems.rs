@@ -37,6 +37,8 @@ const STACK_BYTES: usize = 128 << 10;
 pub struct FileSystemReader {
     thread: Option<StatfsThread>,
     is_waiting: bool,
+    /// When the last request was made
+    asked_ns: u64,
     /// As last read
     rows: Vec<Limit>,
     read_ns: u64,
@@ -54,7 +56,7 @@ impl FileSystemReader {
         let thread = self.thread.get_or_insert_with(|| StatfsThread::start(root.clone()));
         let is_due = scope == ReadScope::All || !self.rows.is_empty();
         let answer = if is_due && !self.is_waiting && thread.requests.try_send(scope).is_ok() {
-            self.is_waiting = true;
+            (self.is_waiting, self.asked_ns) = (true, now_ns);
             thread.answers.recv_timeout(MAX_WAIT).ok()
         } else {
             thread.answers.try_recv().ok()
@@ -66,6 +68,11 @@ impl FileSystemReader {
             self.rows.clear();
         }
         rows.extend_from_slice(&self.rows);
+    }
+
+    /// Whether a request has not been answered for so long that what was read is too old.
+    pub fn is_unanswered(&self, now_ns: u64) -> bool {
+        self.is_waiting && now_ns.saturating_sub(self.asked_ns) > MAX_AGE_NS
     }
 }
 
@@ -208,5 +215,6 @@ mod tests {
         assert_eq!([rows_at(1005, ReadScope::All), rows_at(1016, ReadScope::Near)], [1, 1]);
         assert!(work.try_recv().is_err(), "the last request is not answered");
         assert_eq!(rows_at(1017, ReadScope::All), 0, "no answer for 15 s");
+        assert_eq!([1017, 1018].map(|seconds| reader.is_unanswered(seconds * 1_000_000_000)), [false, true], "asked at 1002");
     }
 }

@@ -5,6 +5,9 @@
 #[error("{0}")]
 pub struct Malformed(pub &'static str);
 
+/// A row is of a kind that only a later version knows: a list is read without it.
+pub const LATER_KIND: Malformed = Malformed("a row is of a kind that is not known");
+
 /// Appends a varint: little-endian base 128, as in protobuf.
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {

@@ -44,7 +44,11 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         block_io: d.reading(|d| BlockIo { since_boottime_ns: d.u64(), buckets: d.list(5, latency_bucket) }),
         nics: d.reading(|d| d.list(3, nic)),
         protocols: protocols(d),
-        limits: d.reading(|d| Limits { has_descriptor_counts: d.bool(), rows: d.list(3, limit) }),
+        limits: d.reading(|d| Limits {
+            has_descriptor_counts: d.bool(),
+            has_unanswered_statfs: d.bool(),
+            rows: d.list(3, limit),
+        }),
         network_namespaces: d.reading(|d| NetworkNamespaces {
             count: d.u32(),
             hidden_processes: d.u32(),

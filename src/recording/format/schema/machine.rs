@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 use crate::ids::{CgroupId, CgroupVersion, CpuId, DiskId, NicId, ProcessId};
 use crate::recording::format::columns::{Columns, columns, read_at, write_at};
 use crate::recording::format::names::{Interner, Names};
-use crate::recording::format::wire::Malformed;
+use crate::recording::format::wire::{LATER_KIND, Malformed};
 use crate::sample::block_io::{BlockIo, LatencyBucket};
 use crate::sample::cgroup::owner::ContainerRuntime;
 use crate::sample::cgroup::{
@@ -71,7 +71,7 @@ columns! { Memory: 95 {
 
 columns! { MemoryNode: 8 { node, total_kb, free_kb, file_kb, slab_reclaimable_kb } }
 
-columns! { Limits: 4 { has_descriptor_counts, rows } }
+columns! { Limits: 4 { has_descriptor_counts, rows, has_unanswered_statfs } }
 columns! { Limit: 32 { kind, process, cgroup, remote, used, max, in_time_wait, refused, mount_point } }
 
 impl Columns for LimitKind {
@@ -111,7 +111,7 @@ impl Columns for LimitKind {
             10 => Ok(LimitKind::TcpMemory),
             11 => Ok(LimitKind::FileSystemSpace),
             12 => Ok(LimitKind::FileSystemInodes),
-            _ => Err(Malformed("a limit of an unknown kind")),
+            _ => Err(LATER_KIND),
         }
     }
 }
@@ -263,7 +263,7 @@ impl Columns for Operation {
             1 => Ok(Operation::Write),
             2 => Ok(Operation::Flush),
             3 => Ok(Operation::Discard),
-            _ => Err(Malformed("a request of an unknown operation")),
+            _ => Err(LATER_KIND),
         }
     }
 }

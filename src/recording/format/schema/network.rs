@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::recording::format::columns::{Columns, columns, read_at, write_at};
 use crate::recording::format::names::{Interner, Names};
-use crate::recording::format::wire::Malformed;
+use crate::recording::format::wire::{LATER_KIND, Malformed};
 use crate::sample::network::namespaces::{NamespaceNic, NetworkNamespace, NetworkNamespaces, RetransmitHost};
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use crate::sample::network::unix_senders::UnixSenders;
@@ -110,7 +110,7 @@ impl Columns for ConnectionWait {
             4 => Ok(ConnectionWait::SendBuffer),
             5 => Ok(ConnectionWait::NameServer),
             6 => Ok(ConnectionWait::Answer),
-            _ => Err(Malformed("a connection waits for something unknown")),
+            _ => Err(LATER_KIND),
         }
     }
 }
