@@ -142,7 +142,7 @@ pub enum Subject {
     Socket(Name),
     /// The address of a remote host; `address:port` where one program at it is meant
     RemoteHost(Name),
-    /// A limit that no process or cgroup has for itself, by its sysctl
+    /// A limit that no process or cgroup has for itself, by its sysctl; `space of /var`, `inodes of /var`, `local ports to ADDRESS:PORT`
     Limit(Name),
     /// A network namespace other than that of stalltop, or one of its interfaces
     NetworkNamespace {
@@ -160,7 +160,16 @@ impl Subject {
         let address = address.to_string_lossy();
         address.parse().ok().or_else(|| Some(address.parse::<SocketAddr>().ok()?.ip()))
     }
+
+    /// The mount point of the file system whose space or inodes it is.
+    pub fn mount_point(&self) -> Option<&[u8]> {
+        let Subject::Limit(name) = self else { return None };
+        FILE_SYSTEM_LIMITS.iter().find_map(|limit| name.as_bytes().strip_prefix(limit.as_bytes()))
+    }
 }
+
+/// What a `Subject::Limit` of a file system begins with: of its space, of its inodes.
+pub const FILE_SYSTEM_LIMITS: [&str; 2] = ["space of ", "inodes of "];
 
 /// A figure that a finding is based on; docs/metrics.md defines it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::finding::{Evidence, Subject, Value};
+use super::finding::{Evidence, Kind, Subject, Value};
 use super::formatting::lossy_name;
 use super::rule::Rule;
 use crate::ids::GroupId;
 use crate::sample::Name;
 
-/// The steps, with PID, TID, IF, DEVICE and ADDRESS replaced where the subject says which, or evidence of the names in `EVIDENCE`.
+/// The steps, of limits only those for the one that is reached, with PID, TID, IF, DEVICE, ADDRESS and DIRECTORY replaced where the subject says which, or evidence of the names in `EVIDENCE`.
 pub fn next_steps(rule: &Rule, subject: &Subject, evidence: &[Evidence]) -> Vec<String> {
     let mut known = known_words(subject);
     for (word, name) in EVIDENCE {
@@ -18,11 +18,35 @@ pub fn next_steps(rule: &Rule, subject: &Subject, evidence: &[Evidence]) -> Vec<
             known.push((word, format!("{number:.0}")));
         }
     }
-    rule.next_steps.iter().map(|step| fill(step, &known)).collect()
+    let limit = if rule.kind == Kind::LimitReached { limit_of(subject) } else { None };
+    let is_wanted = |step: &&&str| limit.is_none_or(|limit| step.split(':').next() == Some(limit));
+    rule.next_steps.iter().filter(is_wanted).map(|step| fill(step, &known)).collect()
 }
 
 /// Placeholders that evidence may replace, and its name.
 const EVIDENCE: [(&str, &str); 2] = [("PID", "pid"), ("TID", "holder_tid")];
+
+/// The first word of the steps for this limit; `None` if they are not known.
+fn limit_of(subject: &Subject) -> Option<&'static str> {
+    const SETTINGS: [(&str, &str); 6] = [
+        ("local ports to ", "local ports"),
+        ("net.netfilter.nf_conntrack_max", "connection tracking"),
+        ("net.ipv4.neigh.", "neighbours"),
+        ("net.ipv6.neigh.", "neighbours"),
+        ("vm.overcommit_memory", "reserved memory"),
+        ("net.ipv4.tcp_mem", "memory of TCP"),
+    ];
+    match subject {
+        Subject::Cgroup(_) => Some("tasks of a cgroup"),
+        Subject::Task { .. } => Some("descriptors"),
+        Subject::Limit(_) if subject.mount_point().is_some() => Some("file systems"),
+        Subject::Limit(name) => {
+            let of_name = SETTINGS.iter().find(|(setting, _)| name.as_bytes().starts_with(setting.as_bytes()));
+            of_name.map(|(_, limit)| *limit)
+        }
+        _ => None,
+    }
+}
 
 /// Placeholders and what stands for them.
 fn known_words(subject: &Subject) -> Vec<(&'static str, String)> {
@@ -31,14 +55,16 @@ fn known_words(subject: &Subject) -> Vec<(&'static str, String)> {
         Subject::Group { id: GroupId::Process(process), .. } => vec![("PID", process.pid.to_string())],
         Subject::Nic(nic) | Subject::NetworkNamespace { nic: Some(nic), .. } => vec![("IF", quoted_name(&nic.name))],
         Subject::Disk { name, .. } => vec![("DEVICE", quoted_name(name))],
+        Subject::Limit(_) => {
+            subject.mount_point().map(|path| ("DIRECTORY", quoted_name(&Name::from(path)))).into_iter().collect()
+        }
         Subject::RemoteHost(address) => vec![("ADDRESS", quoted_name(address))],
         Subject::NetworkNamespace { nic: None, .. }
         | Subject::Host
         | Subject::Cpu(_)
         | Subject::Group { .. }
         | Subject::Cgroup(_)
-        | Subject::Socket(_)
-        | Subject::Limit(_) => Vec::new(),
+        | Subject::Socket(_) => Vec::new(),
     }
 }
 
@@ -73,6 +99,8 @@ fn fill(step: &str, known: &[(&'static str, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::rules::RULES;
+    use crate::ids::{CgroupId, CgroupVersion};
 
     #[test]
     fn whole_words_are_replaced() {
@@ -89,6 +117,24 @@ mod tests {
         for name in [";reboot", "$(halt)", "`halt`", "a'b", "a|b", "-x y"] {
             assert_eq!(shlex::split(&address(name)), Some(vec![name.to_owned()]), "{name}");
         }
+    }
+
+    #[test]
+    fn a_limit_has_its_own_steps() {
+        let rule = RULES.iter().find(|rule| rule.kind == Kind::LimitReached).unwrap();
+        let steps = |subject: Subject| next_steps(rule, &subject, &[]);
+        let of_limit = |name: &str| steps(Subject::Limit(name.into()));
+        let [full] = of_limit("space of /var/my data").try_into().unwrap();
+        assert!(full.contains("du -xh --max-depth 1 '/var/my data';"), "{full}");
+        for name in ["inodes of /", "local ports to 10.0.0.1:80", "net.netfilter.nf_conntrack_max", "vm.overcommit_memory"] {
+            assert_eq!(of_limit(name).len(), 1, "{name}");
+        }
+        for name in ["net.ipv4.neigh.default.gc_thresh3", "net.ipv6.neigh.default.gc_thresh3", "net.ipv4.tcp_mem"] {
+            assert_eq!(of_limit(name).len(), 1, "{name}");
+        }
+        assert_eq!(of_limit("kernel.threads-max").len(), rule.next_steps.len(), "which steps are its own is not known");
+        let group = CgroupId { version: CgroupVersion::V2, path: "/batch".into() };
+        assert!(steps(Subject::Cgroup(group)).concat().contains("pids.max"));
     }
 
     #[test]

@@ -71,11 +71,7 @@ impl IgnoredDevices {
         let among = |patterns: &[String], name: &[u8]| patterns.iter().any(|pattern| matches_pattern(pattern, name));
         match subject {
             Subject::Disk { name, .. } => among(&self.disks, name.as_bytes()),
-            Subject::Limit(name) => {
-                let mount_point =
-                    [&b"space of "[..], b"inodes of "].iter().find_map(|what| name.as_bytes().strip_prefix(*what));
-                mount_point.is_some_and(|mount_point| among(&self.file_systems, mount_point))
-            }
+            Subject::Limit(_) => subject.mount_point().is_some_and(|mount_point| among(&self.file_systems, mount_point)),
             Subject::Nic(id) | Subject::NetworkNamespace { nic: Some(id), .. } => among(&self.nics, id.name.as_bytes()),
             _ => false,
         }

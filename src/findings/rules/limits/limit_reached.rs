@@ -1,6 +1,6 @@
 //! Rule limit-reached: a limit of the kernel is used up, so that calls fail or packets are dropped, while everything looks idle.
 
-use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::finding::{FILE_SYSTEM_LIMITS, Kind, Severity, Subject};
 use crate::findings::formatting::{bytes, lossy_name, percent, significant_digits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
@@ -122,8 +122,9 @@ fn candidate(context: &RuleContext, span: &LimitSpan) -> Candidate {
 
 fn subject(limit: &Limit) -> Subject {
     if let Some(mount_point) = &limit.mount_point {
-        let what = if limit.kind == LimitKind::FileSystemInodes { "inodes" } else { "space" };
-        return Subject::Limit(Name::from([what.as_bytes(), b" of ", mount_point.as_bytes()].concat().as_slice()));
+        let [space, inodes] = FILE_SYSTEM_LIMITS;
+        let what = if limit.kind == LimitKind::FileSystemInodes { inodes } else { space };
+        return Subject::Limit(Name::from([what.as_bytes(), mount_point.as_bytes()].concat().as_slice()));
     }
     match (&limit.cgroup, &limit.process, limit.remote) {
         (Some(group), _, _) => Subject::Cgroup(group.clone()),

@@ -54,7 +54,7 @@ fn is_on_block_device(mount: &Mount) -> bool {
     mount.device.major != 0 && !is_shared && !mount.fs_type.starts_with(b"fuse")
 }
 
-/// Whether a path through it needs no other host and no program. Nor does one through an autofs, but that keeps what is mounted there in use.
+/// Whether a path through it needs no other host and no program. autofs is not among them: each access keeps what is mounted on it mounted.
 fn answers_by_itself(mount: &Mount) -> bool {
     const IN_MEMORY: [&[u8]; 16] = [
         b"tmpfs",
