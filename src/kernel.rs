@@ -168,7 +168,7 @@ impl Sampler {
 
     /// For a fixture tree: the CPU clock of a process in nanoseconds. Without clocks each process is read in each sample.
     pub fn set_process_clock(&mut self, pid: u32, cpu_ns: u64) {
-        self.scanner.set_process_clock(pid, cpu_ns);
+        self.scanner.set_process_clock(pid, Some(cpu_ns));
     }
 
     /// Whether the CPU budget allows a sub-sample now. `sub_sample` checks this, too.

@@ -77,7 +77,7 @@ impl TaskScanner {
             context: ScanContext::new(root, host)?,
             processes: Vec::new(),
             watched: Vec::new(),
-            own_pid: if root.is_host() { std::process::id() } else { 0 },
+            own_pid: own_pid(root),
             new_pids: new_pids::NewPidTracker::new(in_pid_namespace),
             turns: turns::Turns::default(),
             first_scan_ns: None,
@@ -183,8 +183,8 @@ impl TaskScanner {
         self.sub_sampled().any(KnownProcess::has_blocked_thread)
     }
 
-    /// For a fixture tree: the CPU clock of a process, ns.
-    pub fn set_process_clock(&mut self, pid: u32, cpu_ns: u64) {
+    /// For a fixture tree: the CPU clock of a process, ns; `None`: the process has ended.
+    pub fn set_process_clock(&mut self, pid: u32, cpu_ns: Option<u64>) {
         self.context.clocks.set_fixed(pid, cpu_ns);
     }
 
@@ -255,6 +255,12 @@ impl TaskScanner {
         }
         hidden
     }
+}
+
+/// The pid of this process in the pid namespace of this /proc; 0, the pid of none, if it is not there.
+fn own_pid(root: &Root) -> u32 {
+    let link = root.read_link("proc/self").ok();
+    link.and_then(|link| link.to_str()?.parse().ok()).unwrap_or(0)
 }
 
 impl ProcessLookup for TaskScanner {

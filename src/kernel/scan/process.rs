@@ -332,21 +332,6 @@ impl KnownProcess {
         }
     }
 
-    /// For tests: keeps its threads, as if it had run.
-    #[cfg(test)]
-    pub fn unpark(&mut self, context: &ScanContext) {
-        self.state = ProcessState::Active(self.activate(context));
-    }
-
-    /// For tests: in a fixture tree an open descriptor outlives the task's files, in /proc it does not.
-    #[cfg(test)]
-    pub fn close_descriptors(&mut self) {
-        if let ProcessState::Active(active) = &mut self.state {
-            active.descriptors.close_all();
-            active.threads.iter_mut().for_each(KnownThread::close_descriptors);
-        }
-    }
-
     fn read_options(&self, context: &ScanContext, for_sample: bool) -> ReadOptions {
         ReadOptions {
             pid: self.pid,

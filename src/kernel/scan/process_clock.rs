@@ -39,12 +39,17 @@ impl ProcessClocks {
         }
     }
 
-    /// For a fixture tree: sets the clock of a process, ns. Clocks that were not set do not exist.
-    pub fn set_fixed(&mut self, pid: u32, cpu_ns: u64) {
-        match self {
-            ProcessClocks::Fixed(clocks) => drop(clocks.insert(pid, cpu_ns)),
-            ProcessClocks::Kernel | ProcessClocks::Unavailable => *self = ProcessClocks::Fixed(BTreeMap::from([(pid, cpu_ns)])),
+    /// For a fixture tree: sets the clock of a process, ns; `None`: the process has ended. Clocks that were not set do not exist.
+    pub fn set_fixed(&mut self, pid: u32, cpu_ns: Option<u64>) {
+        let mut clocks = match std::mem::replace(self, ProcessClocks::Unavailable) {
+            ProcessClocks::Fixed(clocks) => clocks,
+            ProcessClocks::Kernel | ProcessClocks::Unavailable => BTreeMap::new(),
+        };
+        match cpu_ns {
+            Some(cpu_ns) => drop(clocks.insert(pid, cpu_ns)),
+            None => drop(clocks.remove(&pid)),
         }
+        *self = ProcessClocks::Fixed(clocks);
     }
 
     /// Whether clocks can be read at all.

@@ -269,9 +269,9 @@ fn parked_processes_that_wait_for_the_lock_of_a_stuck_sibling_are_found() {
     machine.put(50, "mail", 5, 10_000_000, &[holder]);
     machine.put(51, "mail", 6, 10_000_000, &[waits(51)]);
     machine.put(52, "other", 7, 10_000_000, &[waits(52)]);
-    machine.scan();
+    let tasks = machine.scan();
     assert_eq!(machine.known(51, 51).wait_class, Some(WaitClass::Lock));
-    assert_eq!(machine.known(52, 52).wait.wchan, Err(Absent::NotRead), "no sibling: it has another name");
+    assert_eq!(only(&tasks, 52).1.wait.wchan, Err(Absent::NotRead), "no sibling: it has another name");
     assert_eq!(machine.hot(), [50, 51]);
 }
 
@@ -284,10 +284,10 @@ fn processes_that_wait_for_a_file_lock_since_before_the_first_scan_are_found() {
     machine.put(51, "job", 6, 10_000_000, &[waits(51)]);
     machine.put(60, "holder", 7, 10_000_000, &[sleeps]);
     machine.put(61, "other", 7, 10_000_000, &[ThreadFiles { wchan: "hrtimer_nanosleep", ..one(61) }]);
-    machine.scan();
+    let tasks = machine.scan();
     assert_eq!(machine.known(51, 51).wait_class, Some(WaitClass::Lock));
-    assert_eq!(machine.known(60, 60).wait_class, Some(WaitClass::Timer));
-    assert_eq!(machine.known(61, 61).wait.wchan, Err(Absent::NotRead));
+    assert_eq!(only(&tasks, 60).1.wait.wchan, Ok("hrtimer_nanosleep".into()));
+    assert_eq!(only(&tasks, 61).1.wait.wchan, Err(Absent::NotRead));
     assert_eq!(machine.hot(), [51]);
 }
 
@@ -298,10 +298,10 @@ fn threads_that_wait_for_a_mutex_since_before_the_first_scan_are_found() {
     let contended = "202 0x7f00 0x80 0x2 0x0";
     machine.put(70, "app", 7, 10_000_000, &[waits(70, contended), waits(71, "202 0x7f80 0x189 0x0 0x0"), one(72)]);
     machine.put(80, "alone", 8, 10_000_000, &[waits(80, contended)]);
-    machine.scan();
+    let tasks = machine.scan();
     assert_eq!(machine.known(70, 70).wait_class, Some(WaitClass::Lock));
     assert_eq!(machine.known(70, 71).wait.wchan, Err(Absent::NotRead), "a condition variable");
-    assert_eq!(machine.known(80, 80).wait.wchan, Err(Absent::NotRead), "no other thread could hold it");
+    assert_eq!(only(&tasks, 80).1.wait.wchan, Err(Absent::NotRead), "no other thread could hold it");
     assert_eq!(machine.hot(), [70]);
 }
 

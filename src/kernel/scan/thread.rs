@@ -179,10 +179,6 @@ impl KnownThread {
         known
     }
 
-    pub fn close_descriptors(&mut self) {
-        self.descriptors.close_all();
-    }
-
     /// The thread as the next sample has it.
     pub fn to_sample(&self, figures: &StatCounters) -> Thread {
         Thread {

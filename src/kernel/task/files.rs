@@ -114,7 +114,8 @@ pub struct TaskFiles {
     buffer: Box<[u8; BUFFER_BYTES]>,
     /// A file that did not fit into `buffer`
     long_file: Vec<u8>,
-    max_open: usize,
+    /// Files that may be kept open
+    pub max_open: usize,
     /// Whether a FUSE file system was mounted at the start: threads wait for it in state S.
     pub has_fuse_mounts: bool,
     pub wait_channel_file: WaitChannelFile,

@@ -305,8 +305,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::ids::TaskId;
-    use crate::proc_tree::ProcTree;
+    use crate::proc_tree::{ProcTree, ThreadFiles};
     use crate::sample::task::RawSyscall;
 
     fn wait_in(function: &str, call: i64) -> WaitState {
@@ -327,11 +326,11 @@ mod tests {
     /// Fields of the owners of mmap_lock of process 700, for which thread 701 waits in this function, and perhaps the reader that it
     /// names: 702.
     fn readers(function: &str, reader_waits: bool) -> Vec<OwnerField> {
+        let blocked = |tid| ThreadFiles { state: 'D', timeslices: 7, wchan: function, ..ThreadFiles::sleeping(tid) };
         let tree = ProcTree::empty();
+        tree.process(700, "server", 1, 0, &[700, 701, 702].map(blocked));
         let mut files = TaskFiles::open(&tree.root()).unwrap();
-        let mut owners = KernelLockOwners { machine: Name::from(&b"x86_64"[..]), ..KernelLockOwners::default() };
-        let reader = TaskId { pid: 700, tid: 702, start_ticks: 1 };
-        owners.last_owners = vec![(7, BlockedWait::new(reader, 0, Name::default(), TaskState::Blocked))];
+        let mut owners = KernelLockOwners::new(PathBuf::new(), Name::from(&b"x86_64"[..]), None);
         for tid in [701, 702].into_iter().take(if reader_waits { 2 } else { 1 }) {
             owners.add_waiter((700, tid), 0, &wait_in(function, 9));
         }

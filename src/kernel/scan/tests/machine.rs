@@ -58,13 +58,12 @@ impl Machine {
     }
 
     pub(super) fn clock(&mut self, pid: u32, clock_ns: u64) {
-        self.scanner.set_process_clock(pid, clock_ns);
+        self.scanner.set_process_clock(pid, Some(clock_ns));
     }
 
     pub(super) fn end(&mut self, pid: u32) {
         self.tree.remove_process(pid);
-        let ProcessClocks::Fixed(clocks) = &mut self.scanner.context.clocks else { panic!("clocks are given") };
-        clocks.remove(&pid);
+        self.scanner.set_process_clock(pid, None);
     }
 
     /// One second later.
@@ -74,17 +73,12 @@ impl Machine {
     }
 
     pub(super) fn set_wait_channel_file(&mut self, file: WaitChannelFile) {
-        self.scanner.context.files.wait_channel_file = file;
+        self.scanner.files().wait_channel_file = file;
     }
 
-    /// The process that is taken for the monitor itself.
-    pub(super) fn set_own_pid(&mut self, pid: u32) {
-        self.scanner.own_pid = pid;
-    }
-
-    /// Closes the files of all processes: in a tree those of an ended thread can be read yet, in /proc not.
-    pub(super) fn close_descriptors(&mut self) {
-        self.scanner.processes.iter_mut().for_each(KnownProcess::close_descriptors);
+    /// Keeps no file open from now on: in a tree an open file of an ended thread can be read yet, in /proc not.
+    pub(super) fn keep_no_files_open(&mut self) {
+        self.scanner.files().max_open = 0;
     }
 
     pub(super) fn is_parked(&self, pid: u32) -> bool {
@@ -96,21 +90,17 @@ impl Machine {
     }
 
     fn process(&self, pid: u32) -> &KnownProcess {
-        self.scanner.processes().iter().find(|known| known.pid == pid).unwrap()
+        self.scanner.process(pid).unwrap()
     }
 
-    pub(super) fn hot(&mut self) -> Vec<u32> {
+    pub(super) fn hot(&self) -> Vec<u32> {
         let hot = |known: &KnownProcess| known.hot_threads().map(|thread| thread.tid).collect::<Vec<_>>();
         self.scanner.processes().iter().flat_map(hot).collect()
     }
 
-    pub(super) fn known(&mut self, pid: u32, tid: u32) -> &KnownThread {
-        let TaskScanner { processes, context, .. } = &mut self.scanner;
-        let known = processes.iter_mut().find(|known| known.pid == pid).unwrap();
-        if known.is_parked() {
-            known.unpark(context);
-        }
-        known.threads().0.iter().find(|thread| thread.tid == tid).unwrap()
+    /// A thread of a process that is not parked.
+    pub(super) fn known(&self, pid: u32, tid: u32) -> &KnownThread {
+        self.process(pid).threads().0.iter().find(|thread| thread.tid == tid).unwrap()
     }
 }
 

@@ -164,9 +164,9 @@ fn a_protected_process_is_asked_for_its_wait_by_scans_only() {
 #[test]
 fn a_process_that_cannot_be_read_for_another_reason_than_its_end_is_kept() {
     let mut machine = Machine::new(true);
+    machine.keep_no_files_open();
     machine.put(40, "server", 5, 20_000_000, &[one(40), one(41)]);
     machine.scan();
-    machine.close_descriptors();
     let stats = ["40/stat", "40/task/41/stat"].map(|path| machine.path(path));
     for stat in &stats {
         fs::remove_file(stat).unwrap();

@@ -5,14 +5,15 @@ use crate::ids::CpuId;
 
 #[test]
 fn sub_samples_count_threads_by_group() {
-    let mut machine = Machine::new(true);
+    let tree = ProcTree::empty();
+    tree.link("70", "proc/self");
+    let mut machine = Machine::on(tree, true);
     let disk = |tid| ThreadFiles { state: 'D', wchan: "submit_bio_wait", syscall: "74 0x3 0x0 0x0 0x0", ..one(tid) };
     let vfork = |tid| ThreadFiles { state: 'D', wchan: "kernel_clone", syscall: "58 0x0 0x0 0x0", ..one(tid) };
     machine.put(40, "db", 5, 10_000_000, &[disk(40)]);
     machine.put(50, "db", 6, 10_000_000, &[disk(50)]);
     machine.put(60, "make", 5, 10_000_000, &[vfork(60)]);
     machine.put(70, "monitor", 5, 10_000_000, &[disk(70)]);
-    machine.set_own_pid(70);
     machine.scan();
     let mut watch = crate::kernel::waits::WaitCounter::default();
     let boottime_ns = machine.now_ns;

@@ -25,14 +25,13 @@ fn threads_that_begin_and_end_are_found() {
 #[test]
 fn a_thread_that_begins_while_another_ends_between_two_samples_is_found() {
     let mut machine = Machine::new(true);
+    machine.keep_no_files_open();
     machine.put(40, "jobs", 5, 30_000_000, &[one(40), one(41), one(42)]);
     machine.scan();
     let worked = ThreadFiles { timeslices: 6, ..one(40) };
     machine.put(40, "jobs", 5, 60_000_000, &[worked, one(41), one(42)]);
     assert_eq!(tids(&machine.scan()), [40, 41, 42]);
     machine.put(40, "jobs", 5, 90_000_000, &[ThreadFiles { timeslices: 7, ..one(40) }, one(42), one(43)]);
-    // In a fixture tree an open file of an ended thread can still be read, in /proc not.
-    machine.close_descriptors();
     machine.scanner.sub_sample(machine.now_ns + 1);
     assert_eq!(tids(&machine.scan()), [40, 42, 43]);
 }
@@ -58,6 +57,7 @@ fn a_thread_that_the_kernel_did_not_list_is_looked_for_again() {
 #[test]
 fn a_process_of_which_no_thread_can_be_read_is_gone() {
     let mut machine = Machine::new(true);
+    machine.keep_no_files_open();
     machine.put(40, "jobs", 5, 30_000_000, &[one(40), one(41)]);
     machine.put(50, "other", 5, 30_000_000, &[one(50)]);
     let unread = |machine: &Machine, pid: u32, tids: &[u32]| {
@@ -72,6 +72,5 @@ fn a_process_of_which_no_thread_can_be_read_is_gone() {
     assert_eq!(pids(&machine.scan()), [50, 60]);
     machine.put(60, "jobs", 5, 60_000_000, &[ThreadFiles { timeslices: 7, ..one(60) }, one(61), one(62)]);
     unread(&machine, 60, &[60, 61, 62]);
-    machine.close_descriptors();
     assert_eq!(pids(&machine.scan()), [50], "when it has run");
 }
