@@ -49,3 +49,6 @@ mod proc_tree;
 #[cfg(test)]
 #[path = "../tests/support/synthetic.rs"]
 mod synthetic;
+#[cfg(test)]
+#[path = "../tests/support/until.rs"]
+mod until;

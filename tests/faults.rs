@@ -49,3 +49,5 @@ mod supply;
 mod traced;
 #[path = "faults/tree.rs"]
 mod tree;
+#[path = "support/until.rs"]
+mod until;

@@ -44,3 +44,5 @@ mod structs;
 mod taskstats;
 #[path = "kernel/tree.rs"]
 mod tree;
+#[path = "support/until.rs"]
+mod until;

@@ -19,8 +19,11 @@ use stalltop::sample::{Absent, Reading};
 
 #[path = "support/executable.rs"]
 mod executable;
+#[path = "support/until.rs"]
+mod until;
 
 use executable::copy_executable;
+use until::{until, until_some};
 
 /// After this long a process is not blocked and will not be.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -56,11 +59,8 @@ impl Blocked {
 
     /// Waits until it is in read(2).
     fn in_read(self) -> Blocked {
-        let begin = Instant::now();
-        while !fs::read_to_string(format!("/proc/{}/syscall", self.0.id())).unwrap().starts_with("0 0x0 ") {
-            assert!(begin.elapsed() < LIMIT, "it is not in read(2)");
-            std::thread::yield_now();
-        }
+        let call = || fs::read_to_string(format!("/proc/{}/syscall", self.0.id())).unwrap();
+        until("it is in read(2)", || call().starts_with("0 0x0 "));
         self
     }
 
@@ -242,15 +242,11 @@ int main(void) { pthread_t thread; pthread_mutex_lock(&mutex); pthread_create(&t
         let call = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
         *tid != pid && call.starts_with("202 ")
     };
-    let begin = Instant::now();
-    let tid = loop {
+    let tid = until_some("a thread waits", || {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-        let tids = tasks.filter_map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().ok());
-        match tids.into_iter().find(is_waiter) {
-            Some(tid) => break tid,
-            None => assert!(begin.elapsed() < LIMIT, "no thread waits"),
-        }
-    };
+        let mut tids = tasks.filter_map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().ok());
+        tids.find(is_waiter)
+    });
     let stack = stack_of_thread(pid, tid).unwrap();
     assert!(stack.contains(&"append".to_owned()) && stack.contains(&"work".to_owned()), "{stack:#?}");
     assert!(stack.iter().any(|function| function.contains("pthread_mutex_lock")), "{stack:#?}");
@@ -279,10 +275,8 @@ fn the_functions_of_a_rust_program_are_demangled() {
         commit(reader)
     });
     let (pid, tid) = (std::process::id(), tid.recv().unwrap().as_raw().cast_unsigned());
-    let begin = Instant::now();
-    while !fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap().starts_with("0 ") {
-        assert!(begin.elapsed() < LIMIT, "it is not in read(2)");
-    }
+    let call = || fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap();
+    until("it is in read(2)", || call().starts_with("0 "));
     let stack = stack_of_thread(pid, tid).unwrap();
     drop(writer);
     thread.join().unwrap();

@@ -242,6 +242,7 @@ mod tests {
     use nix::unistd::Pid;
 
     use super::*;
+    use crate::until::until;
 
     fn run(command: &str, timeout: Duration) -> Result<u64, CommandError> {
         run_once(OsStr::new(command), timeout, &AtomicBool::new(false))
@@ -300,12 +301,8 @@ mod tests {
         // On an overloaded machine the shell may not have started yet.
         if let Ok(pid) = std::fs::read_to_string(file).unwrap_or_default().trim().parse() {
             let gone = || killpg(Pid::from_raw(pid), None) == Err(nix::errno::Errno::ESRCH) || all_have_ended(pid);
-            let end = Instant::now() + Duration::from_secs(20);
             // Orphans are reaped by their new parent: in a container, perhaps never.
-            while !gone() {
-                assert!(Instant::now() < end, "a process of the group still runs");
-                thread::yield_now();
-            }
+            until("no process of the group runs", gone);
         }
     }
 
@@ -327,11 +324,7 @@ mod tests {
         let operations = OperationsCommand::start(OsStr::new("echo 5; sleep 1000"), Duration::from_millis(100)).unwrap();
         drop(operations);
         let operations = OperationsCommand::start(OsStr::new("echo 5"), Duration::from_millis(100)).unwrap();
-        let end = Instant::now() + Duration::from_secs(20);
-        while operations.latest().reading().is_err() {
-            assert!(Instant::now() < end);
-            thread::yield_now();
-        }
+        until("it has printed a total", || operations.latest().reading().is_ok());
         assert_eq!(operations.latest().reading().unwrap().total, Counter(5));
     }
 }

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use crate::busy::Busy;
 use crate::harness::program;
 use crate::output::texts_of;
+use crate::until::until;
 
 fn stalltop(arguments: &[&str]) -> Command {
     let mut command = Command::new(program());
@@ -327,11 +328,7 @@ fn signals_close_a_recording() {
         unsafe { command.pre_exec(move || Ok(nix::sys::signal::signal(signal, SigHandler::SigDfl).map(drop)?)) };
         let child = command.stderr(Stdio::piped()).spawn().unwrap();
         // Wait for a sample in the file.
-        let begun = std::time::Instant::now();
-        while fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 3000 {
-            assert!(begun.elapsed().as_secs() < 20, "nothing is recorded");
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        until("a sample is recorded", || fs::metadata(&file).is_ok_and(|metadata| metadata.len() >= 3000));
         // Twice, as timeout(1) does: a second one that comes much later ends the program.
         let first = std::time::Instant::now();
         for _ in 0..2 {
@@ -358,21 +355,14 @@ fn a_second_signal_ends_a_recording_that_cannot_be_closed() {
     unsafe { command.pre_exec(|| Ok(nix::sys::signal::signal(Signal::SIGTERM, SigHandler::SigDfl).map(drop)?)) };
     let mut child = command.stdout(writer.try_clone().unwrap()).stderr(Stdio::null()).spawn().unwrap();
     let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
-    let begun = std::time::Instant::now();
-    let until = |what: &str, condition: &mut dyn FnMut() -> bool| {
-        while !condition() {
-            assert!(begun.elapsed().as_secs() < 60, "{what}");
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-    };
-    let mut is_full = || {
+    let is_full = || {
         use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
         use std::os::fd::AsFd;
         let mut pipe = [PollFd::new(writer.as_fd(), PollFlags::POLLOUT)];
         poll(&mut pipe, PollTimeout::ZERO).unwrap() == 0
     };
-    until("the pipe is not filled", &mut is_full);
-    until("a second signal has no effect", &mut || {
+    until("the pipe is full", is_full);
+    until("a second signal has an effect", || {
         kill(pid, Signal::SIGTERM).unwrap();
         child.try_wait().unwrap().is_some()
     });

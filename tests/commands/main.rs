@@ -46,3 +46,5 @@ mod serve;
 mod service;
 #[path = "../support/synthetic.rs"]
 mod synthetic;
+#[path = "../support/until.rs"]
+mod until;

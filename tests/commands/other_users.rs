@@ -8,15 +8,14 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
-use std::time::{Duration, Instant};
 
 use stalltop::recording::Replayer;
 
 use crate::executable::copy_executable;
 use crate::harness::program;
+use crate::until::until;
 
 const NOBODY: u32 = 65_534;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -46,11 +45,7 @@ impl Recorder {
         let mut command = own(folder.path(), &["record", "-i", "200ms", "--for", "10m"]);
         let child = command.arg(folder.path().join("own.stalltop")).stderr(std::process::Stdio::null()).spawn().unwrap();
         let recorder = Recorder { folder, child };
-        let begun = Instant::now();
-        while recorder.socket().is_none() {
-            assert!(begun.elapsed() < PATIENCE, "there is no mark socket");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until("there is a mark socket", || recorder.socket().is_some());
         Some(recorder)
     }
 

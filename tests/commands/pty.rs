@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::executable::copy_executable;
 use crate::harness::{Session, at_once, prepared, program, stalltop};
+use crate::until::until;
 use nix::sys::signal::Signal;
 use portable_pty::CommandBuilder;
 
@@ -173,11 +174,8 @@ fn a_blocked_terminal_does_not_stop_recording() {
         let entries = std::fs::read_dir(directory.path()).unwrap();
         entries.map(|entry| entry.unwrap().metadata().unwrap().len()).sum::<u64>()
     };
-    let (begun, before) = (Instant::now(), size());
-    while size() < before + 20_000 {
-        assert!(begun.elapsed() < crate::harness::DEADLINE, "the recording does not grow");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let before = size();
+    until("the recording grows", || size() >= before + 20_000);
     // Queued frames would take tens of megabytes.
     let kib = resident(&session);
     assert!(kib < kib_before + (40 << 10), "{kib} KiB after {kib_before}");

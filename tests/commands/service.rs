@@ -10,16 +10,15 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use stalltop::recording::{Replayer, Tail};
 
 use crate::executable::copy_executable;
 use crate::harness::program;
+use crate::until::{until, until_some};
 
 /// A user id as systemd assigns for DynamicUser=.
 const SOMEBODY: u32 = 61_184;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const RECORDER: &str = "stalltop-record";
 const ARMED: &str = "stalltop-armed";
@@ -41,20 +40,14 @@ fn directory(path: PathBuf) -> PathBuf {
 
 /// Sets a mark through the recorder's socket, as soon as it exists.
 fn mark(runtime: &Path, text: &str) -> String {
-    let begun = Instant::now();
-    let doors = || fs::read_dir(runtime.join("stalltop")).ok()?.find_map(|entry| Some(entry.ok()?.path()));
-    loop {
-        assert!(begun.elapsed() < PATIENCE, "there is no mark socket");
-        // The socket exists shortly before the recorder accepts.
-        if let Some(mut stream) = doors().and_then(|door| UnixStream::connect(door).ok()) {
-            stream.write_all(text.as_bytes()).unwrap();
-            stream.shutdown(Shutdown::Write).unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            return answer;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let socket = || fs::read_dir(runtime.join("stalltop")).ok()?.find_map(|entry| Some(entry.ok()?.path()));
+    // The socket exists shortly before the recorder accepts.
+    let mut stream = until_some("there is a mark socket", || UnixStream::connect(socket()?).ok());
+    stream.write_all(text.as_bytes()).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 /// Whether this test can run; otherwise says why not.
@@ -125,11 +118,7 @@ fn marked_recording(unit: &str) -> Replayer {
     command.args(words).arg(state).args(["-i", "200ms"]).env("RUNTIME_DIRECTORY", &runtime);
     let mut child = command.spawn().unwrap();
     assert_eq!(mark(&runtime, "deploy 42"), "marked");
-    let begun = Instant::now();
-    while Replayer::open(state).map_or(0, |replayer| replayer.len()) < 2 {
-        assert!(begun.elapsed() < PATIENCE, "it takes no samples");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("it takes samples", || Replayer::open(state).is_ok_and(|replayer| replayer.len() >= 2));
     terminate(&child);
     let mut told = String::new();
     child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
@@ -190,18 +179,13 @@ fn the_server_s_unit_has_sufficient_capabilities() {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     let address = |line: String| Some(line.split_once("http://")?.1.strip_suffix("/metrics")?.to_owned());
     let address = lines.find_map(address).expect("it says where it serves");
-    let begun = Instant::now();
-    let metrics = loop {
+    let metrics = until_some("there are metrics", || {
         let mut stream = TcpStream::connect(&address).unwrap();
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        if answer.starts_with("HTTP/1.0 200") {
-            break answer;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{answer}");
-        std::thread::sleep(Duration::from_millis(20));
-    };
+        answer.starts_with("HTTP/1.0 200").then_some(answer)
+    });
     assert!(metrics.contains("\nstalltop_idle_blocked_lower_bound 0.0\n"), "it does not see all threads: {metrics}");
     terminate(&child);
     assert!(child.wait().unwrap().success());

@@ -14,6 +14,7 @@ use stalltop::sample::disk::Disk;
 use crate::again::{inside, is_root, plays};
 use crate::busy::Busy;
 use crate::loop_device::LoopDevice;
+use crate::until::until;
 
 fn ran(command: &str) -> bool {
     let mut words = command.split(' ');
@@ -149,7 +150,7 @@ impl Group {
             let stat = std::fs::read_to_string(self.0.join("cpu.stat")).unwrap();
             stat.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok()).unwrap()
         };
-        crate::stopped::until("throttling", || throttled() >= periods);
+        until("throttling", || throttled() >= periods);
     }
 }
 
@@ -179,7 +180,7 @@ fn a_cgroup_that_was_created_again_is_another_one() {
         groups.iter().find(|group| group.id.path.as_bytes() == path.as_bytes()).map(|group| group.throttled_periods.unwrap().0)
     };
     let mut before = Arc::new(sampler.sample());
-    crate::stopped::until("group", || {
+    until("group", || {
         before = Arc::new(sampler.sample());
         throttled(&before).is_some()
     });

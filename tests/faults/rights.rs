@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
 
 use crate::again::{Running, for_everybody, is_root, run, stalltop, state_directory};
 use crate::executable::copy_executable;
-use crate::harness::{self, DEADLINE, Session};
+use crate::harness::{self, Session};
+use crate::until::until;
 
 const NOBODY: u32 = 65_534;
 
@@ -53,11 +53,7 @@ fn rights(pid: u32) -> Vec<[u64; 4]> {
 /// A recorder, once it writes.
 fn recorder(command: &mut Command, file: &Path) -> Running {
     let running = Running(command.stderr(std::process::Stdio::null()).spawn().unwrap());
-    let begun = Instant::now();
-    while !fs::metadata(file).is_ok_and(|file| file.len() > 0) {
-        assert!(begun.elapsed() < DEADLINE, "it records nothing");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    until("it records", || fs::metadata(file).is_ok_and(|file| file.len() > 0));
     running
 }
 

@@ -1,7 +1,7 @@
 //! Stopped with SIGSTOP, or starved of CPU: missed samples are counted, and nothing is invented.
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -10,15 +10,7 @@ use stalltop::recording::Replayer;
 
 use crate::again::{run, stalltop};
 use crate::harness::{self, Session};
-
-/// Waits for a condition.
-pub fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < harness::DEADLINE, "no {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
+use crate::until::until;
 
 #[test]
 fn a_stopped_recorder_counts_missed_samples() {

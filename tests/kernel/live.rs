@@ -177,8 +177,8 @@ fn connections_of_this_machine_with_itself_are_counted() {
     }
     use std::io::{Read, Write};
     use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
-    use std::time::{Duration, Instant};
 
+    use crate::until::until_some;
     use stalltop::sample::network::remote_hosts::RemoteHosts;
 
     let count: usize = std::env::var("STALLTOP_CONNECTIONS").map_or(50, |count| count.parse().unwrap());
@@ -198,15 +198,10 @@ fn connections_of_this_machine_with_itself_are_counted() {
         server.read_exact(&mut [0; 1000]).unwrap();
     }
     // The time to the next scan depends on the cost of this one.
-    let begin = Instant::now();
-    let second = loop {
+    let second = until_some("there is a second scan", || {
         let peers = reader.protocols(&root).remote_hosts.unwrap();
-        if peers.scan_boottime_ns > first.scan_boottime_ns {
-            break peers;
-        }
-        assert!(begin.elapsed() < Duration::from_secs(60), "no second scan");
-        std::thread::sleep(Duration::from_millis(10));
-    };
+        (peers.scan_boottime_ns > first.scan_boottime_ns).then_some(peers)
+    });
     let own = |peers: &RemoteHosts| {
         let row = peers.rows.iter().find(|peer| peer.address == IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap().clone();
         assert!(row.local && row.connections as usize >= 2 * count, "{} of {}", row.connections, 2 * count);

@@ -18,6 +18,7 @@ use crate::executable::copy_executable;
 use crate::harness::{Session, prepared, program};
 use crate::proc::ticks_per_second;
 use crate::scenario::{DISK_TOOLS, Lab};
+use crate::until::until;
 
 /// A debug build on two slow CPUs keeps up with fewer.
 fn hosts() -> usize {
@@ -186,11 +187,7 @@ fn delay(lab: &Lab, folder: &Path, prefix: &str) -> (f64, f64) {
 
 /// A fleet whose hosts all send this recording as it grows, once all have sent samples.
 fn start_fleet(folder: &Path, recording: &Path, prefix: &str) -> Session {
-    let begin = Instant::now();
-    while !recording.exists() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "no recording");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("there is a recording", || recording.exists());
     let script = folder.join("host");
     let text = folder.join("host.text");
     fs::write(&text, format!("#!/bin/sh\nexec {prefix} tail -c +1 -f {}\n", recording.display())).expect("a script");

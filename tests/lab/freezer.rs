@@ -3,8 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -13,6 +11,7 @@ use crate::attempt::Attempt;
 use crate::disk_load::Load;
 use crate::holders::{lines_after, mutexes, names_a_holder};
 use crate::scenario::Lab;
+use crate::until::until;
 
 /// A cgroup whose processes can be frozen; thawed and removed when dropped.
 struct Freezer {
@@ -54,14 +53,6 @@ impl Drop for Freezer {
         let _ = fs::write(self.folder.join(self.control.0), self.control.2);
         // Its process has been killed, and ends now.
         until("the cgroup is empty", || fs::remove_dir(&self.folder).is_ok());
-    }
-}
-
-fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !condition() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "not within 30 s: {what}");
-        thread::sleep(Duration::from_millis(10));
     }
 }
 

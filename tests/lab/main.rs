@@ -72,6 +72,8 @@ mod stress;
 mod tables;
 mod traces;
 mod unnamed_holders;
+#[path = "../support/until.rs"]
+mod until;
 mod wakers;
 mod watch;
 

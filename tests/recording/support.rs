@@ -15,6 +15,10 @@ use crate::{generator, synthetic};
 
 #[path = "places.rs"]
 pub mod places;
+#[path = "../support/until.rs"]
+mod until;
+
+pub use until::until;
 
 /// A writer whose bytes can be inspected.
 #[derive(Clone, Default)]
@@ -32,15 +36,6 @@ impl Write for Sink {
 }
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits for a condition.
-pub fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = std::time::Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < PATIENCE, "{what} did not come about");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
 
 /// Options under which nothing is lost and the same samples give the same bytes.
 pub fn options(samples: usize) -> RecorderOptions {

@@ -15,6 +15,7 @@ use crate::findings::RuleConfig;
 use crate::recording::{FrameSummary, Recorder, RecorderOptions, Redaction, SummarySeverity};
 use crate::state::TimelineTick;
 use crate::state::history::FollowedTask;
+use crate::until::until;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -53,11 +54,8 @@ impl Growing {
             let summary = FrameSummary { worst_severity, ..FrameSummary::default() };
             self.recorder.offer_with_summary(self.samples.sample(index).unwrap(), summary);
         }
-        let begun = std::time::Instant::now();
-        while Replayer::open(&self.path).map_or(0, |replayer| replayer.len() as u64) < end {
-            assert!(begun.elapsed() < TIMEOUT, "the samples are not written");
-            std::thread::yield_now();
-        }
+        let written = || Replayer::open(&self.path).map_or(0, |replayer| replayer.len() as u64);
+        until("the samples are written", || written() >= end);
     }
 }
 

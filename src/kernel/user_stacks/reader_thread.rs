@@ -179,6 +179,7 @@ mod tests {
 
     use super::*;
     use crate::proc_tree::ProcTree;
+    use crate::until::until_some;
 
     /// Nothing here takes so long unless it hangs.
     const TIMEOUT: Duration = Duration::from_secs(60);
@@ -216,25 +217,13 @@ mod tests {
         vec![WantedStack { task: TaskId { pid, tid: pid, start_ticks: 1 }, timeslices: Some(1) }]
     }
 
-    /// The first result of `poll`.
-    fn wait_for<T>(mut poll: impl FnMut() -> Option<T>) -> T {
-        let begin = Instant::now();
-        loop {
-            match poll() {
-                Some(result) => return result,
-                None => assert!(begin.elapsed() < TIMEOUT),
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
     #[test]
     fn an_answer_that_is_ready_is_taken_before_the_thread_is_given_up() {
         let (mut tree, asked_at) = (BlockedTree::new([1]), Instant::now());
         let mut reader = tree.reader();
         assert_eq!(reader.request(wanted(1), asked_at), Ok(()));
         tree.unblock();
-        let answers = wait_for(|| Some(reader.receive_late()).filter(|answers| !answers.is_empty()));
+        let answers = until_some("an answer", || Some(reader.receive_late()).filter(|answers| !answers.is_empty()));
         assert_eq!(answers.iter().map(|answer| answer.task.pid).collect::<Vec<_>>(), [1]);
         // It is asked again, long after.
         assert_eq!(reader.request(wanted(2), asked_at + 10 * ANSWER_TIMEOUT), Ok(()));
@@ -270,7 +259,7 @@ mod tests {
         }
         assert_eq!(last, Err(Absent::Os(libc::ETIMEDOUT)));
         tree.unblock();
-        wait_for(|| reader.request(Vec::new(), now).ok());
+        until_some("an answer", || reader.request(Vec::new(), now).ok());
         while !tree.blocked.is_empty() {
             tree.unblock();
         }

@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
-use std::time::Instant;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -11,6 +10,7 @@ use serde_json::Value;
 
 use super::host_script::Hosts;
 use crate::harness::{Session, prepared, program};
+use crate::until::until;
 
 /// A host that has no `stalltop-nowhere`; its temporary directory is `tmp` of the test.
 fn run(hosts: &Hosts, words: &str) -> (Value, String, Option<i32>) {
@@ -71,19 +71,12 @@ fn a_signal_while_it_is_copied_leaves_no_copy() {
     let mut command = hosts.command("stalled1 web1 --yes --json", "stalltop-nowhere");
     command.arg(format!("--copy={}", program())).env("TMPDIR", &temporary);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let begun = Instant::now();
-    let until = |what: &str, condition: &dyn Fn() -> bool| {
-        while !condition() {
-            assert!(begun.elapsed().as_secs() < 60, "{what}");
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-    };
-    until("nothing is copied", &|| hosts.path("copying").exists());
+    until("it is copied", || hosts.path("copying").exists());
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
     let output = child.wait_with_output().unwrap();
     let words = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), words.as_str()), (Some(3), "stalltop: stopped by a signal\n"));
-    until("a copy is left", &|| std::fs::read_dir(&temporary).unwrap().next().is_none());
+    until("no copy is left", || std::fs::read_dir(&temporary).unwrap().next().is_none());
 }
 
 #[test]

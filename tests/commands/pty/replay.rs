@@ -1,8 +1,8 @@
 //! The screens of recordings in a pseudo-terminal: a file, one that grows, a pipe; a span of it is saved.
 
 use crate::harness::{Session, prepared, program, stalltop};
+use crate::until::until;
 use portable_pty::CommandBuilder;
-use std::time::{Duration, Instant};
 
 #[test]
 fn replay_has_the_same_screens() {
@@ -40,11 +40,7 @@ fn replay_follows_a_growing_file() {
     let file = directory.path().join("growing.stalltop");
     let mut recorder =
         std::process::Command::new(program()).args(["record", "-i", "100ms", "--for", "60s"]).arg(&file).spawn().unwrap();
-    let begun = Instant::now();
-    while std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 5000 {
-        assert!(begun.elapsed() < crate::harness::DEADLINE, "nothing is recorded");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("samples are recorded", || std::fs::metadata(&file).is_ok_and(|metadata| metadata.len() >= 5000));
     let mut session = Session::start(stalltop(&["replay", file.to_str().unwrap()]), 100, 24);
     // Position and length in the header.
     let place = |contents: &str| -> Option<(u64, u64)> {

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model::{Histogram, MetricFamily, MetricType};
 use prost::Message;
@@ -25,8 +25,9 @@ use crate::loop_device::LoopDevice;
 use crate::prometheus_server::Prometheus;
 use crate::serve::metrics::{RECORDINGS, exported, exported_of_huge_machine, has_promtool};
 use crate::serve::probes::may_load;
-use crate::serve::server::{PATIENCE, Server};
+use crate::serve::server::Server;
 use crate::synthetic::{cpu_times, disk, host, latency_bucket, operations, sample};
+use crate::until::until;
 
 const NAME: &str = "stalltop_disk_request_duration_seconds";
 const NATIVE: &str = "--enable-feature=native-histograms";
@@ -199,22 +200,18 @@ fn on_a_real_device_prometheus_and_table_disk_have_the_same_quantile() {
         let (_, _, body) = server.get("/metrics", "");
         body.lines().find_map(|line| line.strip_prefix(&start)?.parse().ok())
     };
-    let begin = Instant::now();
-    while counted().is_none() {
-        assert!(begin.elapsed() < PATIENCE, "the writes are not counted");
+    until("the writes are counted", || {
         write(1);
         std::thread::sleep(Duration::from_millis(500));
-    }
+        counted().is_some()
+    });
     // On a busy machine the count may be older than the last write: one sample later it is not.
     let written = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
     let sampled = || -> Option<f64> {
         let (_, _, body) = server.get("/metrics", "");
         body.lines().find_map(|line| line.strip_prefix("stalltop_sample_timestamp_seconds ")?.parse().ok())
     };
-    while sampled().is_none_or(|at| at <= written + 0.2) {
-        assert!(begin.elapsed() < PATIENCE, "no sample after the last write");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until("there is a sample after the last write", || sampled().is_some_and(|at| at > written + 0.2));
     let before = counted().unwrap();
     let prometheus = Prometheus::start(folder.path(), server.address, &[NATIVE]);
     let labels = format!("{{device=\"{name}\",operation=\"write\"}}");

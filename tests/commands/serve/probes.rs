@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::harness::program;
-use crate::serve::server::{PATIENCE, Server};
+use crate::serve::server::Server;
+use crate::until::until_some;
 
 /// The numbers of the programs to which descriptors of this process lead.
 fn programs_of(pid: u32) -> BTreeSet<u32> {
@@ -17,17 +17,6 @@ fn programs_of(pid: u32) -> BTreeSet<u32> {
 
 fn loaded_programs() -> Result<BTreeSet<u32>, aya::programs::ProgramError> {
     aya::programs::loaded_programs().map(|program| Ok(program?.id())).collect()
-}
-
-fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(found) = condition() {
-            return found;
-        }
-        assert!(begin.elapsed() < PATIENCE, "not so in time: {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// Killed when it is dropped.
@@ -64,12 +53,13 @@ pub fn may_load() -> bool {
 
 /// `running` is killed by being dropped.
 fn are_released<T>(what: &str, running: T, pid: u32) {
-    let programs = until(&format!("{what} has programs"), || Some(programs_of(pid)).filter(|programs| !programs.is_empty()));
+    let programs =
+        until_some(&format!("{what} has programs"), || Some(programs_of(pid)).filter(|programs| !programs.is_empty()));
     // Programs may end while they are listed.
-    let loaded = || until("the list of programs", || loaded_programs().ok());
+    let loaded = || until_some("the list of programs", || loaded_programs().ok());
     assert!(programs.is_subset(&loaded()), "{what}: {programs:?}");
     drop(running);
-    until(&format!("those of {what} are released"), || loaded().is_disjoint(&programs).then_some(()));
+    until_some(&format!("those of {what} are released"), || loaded().is_disjoint(&programs).then_some(()));
 }
 
 #[test]

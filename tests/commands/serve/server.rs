@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::harness::program;
+use crate::until::until;
 
 /// Nothing here takes so long unless it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,11 +35,7 @@ impl Server {
     /// The same with another time between samples.
     pub fn start_with(interval: &str) -> Server {
         let server = Server::spawn(&["--interval", interval]);
-        let begin = Instant::now();
-        while server.get("/metrics", "").0 != 200 {
-            assert!(begin.elapsed() < PATIENCE, "no metrics");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until("there are metrics", || server.get("/metrics", "").0 == 200);
         server
     }
 
