@@ -10,23 +10,27 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+#[path = "support/fuse_mount.rs"]
+mod fuse_mount;
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/until.rs"]
+mod until;
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::fcntl::{OFlag, open};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::Mode;
+
+use fuse_mount::mount_fuse;
 
 // Operations of include/uapi/linux/fuse.h
 const LOOKUP: u32 = 1;
@@ -77,13 +81,6 @@ fn serve(mut fuse: &File, closing: &AtomicU32) {
     }
 }
 
-fn mount_at(at: &Path) -> Option<File> {
-    let fuse = File::options().read(true).write(true).open("/dev/fuse").ok()?;
-    let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd());
-    mount(Some("exec-hangs"), at, Some("fuse"), MsFlags::empty(), Some(options.as_str())).ok()?;
-    Some(fuse)
-}
-
 #[test]
 fn a_process_that_hangs_in_execve_is_left_out_and_named() {
     if !nix::unistd::geteuid().is_root() {
@@ -98,7 +95,7 @@ fn a_process_that_hangs_in_execve_is_left_out_and_named() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path().join("mount");
     std::fs::create_dir(&at).unwrap();
-    let Some(fuse) = mount_at(&at) else { return println!("skipped: no FUSE here") };
+    let Some(fuse) = mount_fuse(&at, "exec-hangs") else { return println!("skipped: no FUSE here") };
     let closing = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&closing);
     std::thread::spawn(move || serve(&fuse, &seen));
@@ -119,11 +116,7 @@ fn a_process_that_hangs_in_execve_is_left_out_and_named() {
     };
     // It returns when execve does.
     let spawned = std::thread::spawn(move || victim.spawn());
-    let begun = Instant::now();
-    while closing.load(Ordering::SeqCst) == 0 {
-        assert!(begun.elapsed() < Duration::from_secs(20), "execve closes the file");
-        std::thread::yield_now();
-    }
+    until::until("execve closes the file", || closing.load(Ordering::SeqCst) != 0);
 
     // Kernels differ in what waits.
     let (sender, read) = mpsc::channel();

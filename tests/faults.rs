@@ -18,6 +18,8 @@ mod busy;
 mod copied;
 #[path = "support/executable.rs"]
 mod executable;
+#[path = "support/fuse_mount.rs"]
+mod fuse_mount;
 #[path = "support/pty_harness.rs"]
 #[allow(dead_code, reason = "tests/commands/pty.rs uses all of it")]
 mod harness;
@@ -37,6 +39,8 @@ mod page;
 mod proc_tree;
 #[path = "faults/processes.rs"]
 mod processes;
+#[path = "support/quota_group.rs"]
+mod quota_group;
 #[path = "faults/rights.rs"]
 mod rights;
 #[path = "faults/spoken.rs"]

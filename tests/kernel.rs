@@ -36,6 +36,8 @@ mod network_namespaces;
 mod proc_tree;
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/quota_group.rs"]
+mod quota_group;
 #[path = "kernel/stacks.rs"]
 mod stacks;
 #[path = "kernel/structs.rs"]

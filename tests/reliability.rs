@@ -11,6 +11,8 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+#[path = "support/counting_allocator.rs"]
+mod counting_allocator;
 #[path = "reliability/damage.rs"]
 mod damage;
 #[path = "reliability/damaged_bytes.rs"]

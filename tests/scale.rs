@@ -190,7 +190,7 @@ struct Cost {
     evaluation: u64,
     kept: u64,
     /// Bytes at the end: the samples of one interval, the sampler, the evaluator and the history in memory
-    held: usize,
+    held: isize,
     /// The most bytes at one time within a second
     transient: usize,
 }
@@ -339,9 +339,9 @@ fn a_hundred_thousand_tasks_are_sampled_at_linear_cost() {
     // No task runs: the allocations of a second do not depend on the number of sleeping tasks.
     assert!(large.sample <= small.sample * 2, "a sample allocates {} and {} times", small.sample, large.sample);
     assert!(large.evaluation <= small.evaluation + 40 && large.kept <= small.kept + 40, "{small:?} {large:?}");
-    let per_task = (large.held - small.held) / (TASKS.tasks() - part.tasks()) as usize;
-    println!("{per_task} bytes a task");
-    assert!(large.held <= small.held * 11 && per_task <= 450, "{per_task} bytes a task");
+    let per_task = (large.held - small.held) as f64 / f64::from(TASKS.tasks() - part.tasks());
+    println!("{per_task:.0} bytes a task");
+    assert!(large.held <= small.held * 11 && per_task <= 450.0, "{per_task:.0} bytes a task");
     let counts = evaluated.last().unwrap().interval.tasks.as_ref().unwrap().counts;
     assert_eq!((counts.processes, counts.threads), (50_100, TASKS.tasks()));
     draw_all_screens(&evaluated, ["512 CPUs", "cpu", "nvme", "eth", "worker", ""]);

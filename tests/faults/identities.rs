@@ -1,7 +1,6 @@
 //! Devices, interfaces and cgroups of the running machine that are replaced by others of the same name: no difference is taken
 //! between the two.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -12,8 +11,8 @@ use stalltop::sample::Sample;
 use stalltop::sample::disk::Disk;
 
 use crate::again::{inside, is_root, plays};
-use crate::busy::Busy;
 use crate::loop_device::LoopDevice;
+use crate::quota_group::QuotaGroup;
 use crate::until::until;
 
 fn ran(command: &str) -> bool {
@@ -116,65 +115,23 @@ fn inside_a_network_namespace() {
     assert!(interval.network.nics.iter().all(|span| span.id.name.as_bytes() != b"v0"), "no figure stands between the two");
 }
 
-/// A group with a quota under a name of its own, which may be made again.
-struct Group(PathBuf);
-
-impl Group {
-    fn path() -> Option<(PathBuf, &'static str, &'static str)> {
-        let name = format!("stalltop-again-{}", std::process::id());
-        let places = [
-            ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"),
-            ("/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "20000"),
-            ("/sys/fs/cgroup", "cpu.max", "20000 100000"),
-        ];
-        places.into_iter().map(|(mount, file, value)| (Path::new(mount).join(&name), file, value)).find(|(path, file, _)| {
-            let there = std::fs::create_dir(path).is_ok() && path.join(file).exists();
-            let _ = std::fs::remove_dir(path);
-            there
-        })
-    }
-
-    fn made() -> Option<Group> {
-        let (path, file, value) = Group::path()?;
-        std::fs::create_dir(&path).ok()?;
-        let group = Group(path);
-        std::fs::write(group.0.join(file), value).ok()?;
-        Some(group)
-    }
-
-    /// Has a busy loop in it until it was throttled in so many periods.
-    fn throttled(&self, periods: u64) {
-        let busy = Busy::start();
-        std::fs::write(self.0.join("cgroup.procs"), busy.pid().to_string()).unwrap();
-        let throttled = || {
-            let stat = std::fs::read_to_string(self.0.join("cpu.stat")).unwrap();
-            stat.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok()).unwrap()
-        };
-        until("throttling", || throttled() >= periods);
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // Its processes may need a moment to exit.
-        for _ in 0..200 {
-            if std::fs::remove_dir(&self.0).is_ok() || !self.0.exists() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-    }
+/// A group with a quota under a name of its own, which may be made again. It was throttled in so many periods.
+fn throttled_group(periods: u64) -> Option<QuotaGroup> {
+    let mut group = QuotaGroup::create(&format!("stalltop-again-{}", std::process::id()), 20_000)?;
+    group.start_busy_loop();
+    group.until_throttled(periods);
+    group.end_busy_loop();
+    Some(group)
 }
 
 #[test]
 fn a_cgroup_that_was_created_again_is_another_one() {
-    let Some(first) = is_root().then(Group::made).flatten() else {
+    let Some(first) = is_root().then(|| throttled_group(1)).flatten() else {
         return println!("skipped: needs root and a cpu controller that can be written to");
     };
-    first.throttled(1);
     let mut sampler = Sampler::new(Root::host()).unwrap();
     let host = Arc::new(sampler.host().clone());
-    let path = format!("/{}", first.0.file_name().unwrap().to_str().unwrap());
+    let path = first.path();
     let throttled = |sample: &Sample| {
         let groups = sample.cgroups.as_ref().unwrap();
         groups.iter().find(|group| group.id.path.as_bytes() == path.as_bytes()).map(|group| group.throttled_periods.unwrap().0)
@@ -185,9 +142,10 @@ fn a_cgroup_that_was_created_again_is_another_one() {
         throttled(&before).is_some()
     });
     drop(first);
-    let Some(second) = Group::made() else { return println!("skipped: the group cannot be made again") };
     // Throttled more often than the first: its counters alone do not tell.
-    second.throttled(throttled(&before).unwrap() + 3);
+    let Some(_second) = throttled_group(throttled(&before).unwrap() + 3) else {
+        return println!("skipped: the group cannot be made again");
+    };
     let after = Arc::new(sampler.sample());
     let interval = Interval::between(&host, &before, &after).unwrap();
     let is_ours = |path_of: &[u8]| path_of == path.as_bytes();

@@ -1,13 +1,10 @@
 //! Restricted views: hidepid, no /proc, a file system that never answers.
 
-use std::os::fd::AsRawFd;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::mount::{MsFlags, mount};
-
 use crate::again::{Running, for_everybody, inside, is_root, plays, run, stalltop, state_directory};
+use crate::fuse_mount::mount_fuse;
 use crate::harness::program;
 
 /// `sh -c` in namespaces of its own; `None` where that does not work.
@@ -168,14 +165,6 @@ fn a_file_system_that_never_answers_hangs_nothing() {
     }
 }
 
-/// Mounts a FUSE file system whose daemon never answers.
-fn hung(at: &Path, source: &str) -> Option<std::fs::File> {
-    let fuse = std::fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").ok()?;
-    let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd());
-    mount(Some(source), at, Some("fuse"), MsFlags::empty(), Some(options.as_str())).ok()?;
-    Some(fuse)
-}
-
 /// The other half of the test above.
 #[test]
 fn inside_with_a_hung_mount() {
@@ -188,8 +177,9 @@ fn inside_with_a_hung_mount() {
     let shared = format!("/dev/shm/stalltop-{}", std::process::id());
     // The source of a mount is free text: these two lead into the file system itself.
     let through = format!("/dev/..{}/x", at.display());
-    let Some(daemon) = hung(&at, &through) else { return println!("skipped: no FUSE here") };
-    let second = std::os::unix::fs::symlink(at.join("x"), &shared).is_ok().then(|| hung(&at, &shared));
+    // Its daemon never answers.
+    let Some(daemon) = mount_fuse(&at, &through) else { return println!("skipped: no FUSE here") };
+    let second = std::os::unix::fs::symlink(at.join("x"), &shared).is_ok().then(|| mount_fuse(&at, &shared));
     let finishes = |command: &mut Command, what: &str| {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();

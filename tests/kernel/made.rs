@@ -1,7 +1,6 @@
 //! Interfaces in a network namespace and a cgroup that the test creates on the running machine. Needs root.
 
 use std::net::UdpSocket;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use stalltop::kernel::cgroup::CgroupReader;
@@ -11,8 +10,8 @@ use stalltop::kernel::root::Root;
 use stalltop::sample::cgroup::Cgroup;
 use stalltop::sample::network::{Duplex, Nic};
 
-use crate::busy::Busy;
 use crate::loop_device::LoopDevice;
+use crate::quota_group::QuotaGroup;
 
 const INSIDE: &str = "STALLTOP_TEST_INSIDE_NAMESPACE";
 
@@ -102,57 +101,16 @@ fn inside_the_namespace() {
     assert!(nic("br9").is_none());
 }
 
-/// A group of our own, deleted when the test is over.
-struct Group {
-    directory: PathBuf,
-    busy: Option<Busy>,
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-impl Group {
-    /// A busy loop held to a tenth of a CPU, through whichever version has the cpu controller.
-    fn throttled() -> Option<Group> {
-        let name = format!("stalltop-test-{}", std::process::id());
-        for (mount, file, value) in [
-            ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "10000"),
-            ("/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "10000"),
-            ("/sys/fs/cgroup", "cpu.max", "10000 100000"),
-        ] {
-            let directory = Path::new(mount).join(&name);
-            if std::fs::create_dir(&directory).is_err() {
-                continue;
-            }
-            let mut group = Group { directory, busy: None };
-            if group.directory.join(file).exists() && std::fs::write(group.directory.join(file), value).is_ok() {
-                let busy = Busy::start();
-                let joined = std::fs::write(group.directory.join("cgroup.procs"), busy.pid().to_string());
-                group.busy = Some(busy);
-                joined.unwrap();
-                return Some(group);
-            }
-        }
-        None
-    }
-
-    fn end(&mut self) {
-        drop(self.busy.take());
-        let _ = std::fs::remove_dir(&self.directory);
-    }
-}
-
 #[test]
 fn a_throttled_group_is_found_and_removed_when_it_is_gone() {
     let root = Root::host();
     let mut reader = CgroupReader::default();
-    let Some(mut group) = is_root().then(Group::throttled).flatten() else {
+    let made = || QuotaGroup::create(&format!("stalltop-test-{}", std::process::id()), 10_000);
+    let Some(mut group) = is_root().then(made).flatten() else {
         return println!("skipped: needs root and a cpu controller that can be written to");
     };
-    let path = format!("/{}", group.directory.file_name().unwrap().to_str().unwrap());
+    group.start_busy_loop();
+    let path = group.path();
     let find = |reader: &mut CgroupReader| -> Option<Cgroup> {
         reader.sample(&root).0.unwrap().into_iter().find(|other| other.id.path.as_bytes() == path.as_bytes())
     };
@@ -174,7 +132,7 @@ fn a_throttled_group_is_found_and_removed_when_it_is_gone() {
     if group.directory.join("cpuacct.usage").exists() || group.directory.join("cpu.max").exists() {
         assert!(later.usage_ns > Some(stalltop::units::Counter(0)), "{later:?}");
     }
-    group.end();
+    drop(group);
     assert!(find(&mut reader).is_none(), "a group that is gone");
 }
 

@@ -1,54 +1,10 @@
 //! Counts attempts, most samples lost and most memory used; prints one line for each kind of damage.
 
-#![allow(unsafe_code, reason = "a global allocator")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Counts the bytes that this thread has allocated, and their maximum.
-struct Counting;
-
-thread_local! {
-    static NOW: Cell<isize> = const { Cell::new(0) };
-    static PEAK: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(bytes: isize) {
-    // A thread that is ending has no counters any more.
-    let _ = NOW.try_with(|now| {
-        now.set(now.get() + bytes);
-        PEAK.try_with(|peak| peak.set(peak.get().max(now.get())))
-    });
-}
-
-// SAFETY: hands every call on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller's layout is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: the pointer came from `alloc` above with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use crate::counting_allocator::most_held;
 
 pub const MIB: usize = 1 << 20;
-
-/// Most bytes that `run` had allocated at once on this thread, and its result.
-fn memory_of<T>(run: impl FnOnce() -> T) -> (usize, T) {
-    let before = NOW.get();
-    PEAK.set(before);
-    let result = run();
-    (usize::try_from(PEAK.get() - before).unwrap_or(0), result)
-}
 
 /// Whether all damage is tried, not a part of it.
 pub fn full() -> bool {
@@ -74,7 +30,7 @@ impl Trials {
     /// One trial, which may allocate at most `cap` bytes, and returns the number of lost samples.
     pub fn run(&mut self, cap: usize, trial: impl FnOnce() -> usize) {
         let begun = Instant::now();
-        let (memory, lost) = memory_of(trial);
+        let (lost, memory) = most_held(trial);
         assert!(memory <= cap, "{}: {memory} bytes at once, and {cap} are allowed", self.what);
         self.tried += 1;
         self.lost = self.lost.max(lost);

@@ -12,14 +12,14 @@ struct Counting;
 
 thread_local! {
     static ASKED: Cell<u64> = const { Cell::new(0) };
-    static HELD: Cell<usize> = const { Cell::new(0) };
-    static MOST_HELD: Cell<usize> = const { Cell::new(0) };
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    static MOST_HELD: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Memory may be freed by another thread than that which allocated it: the count then wraps, but differences stay correct.
+/// Memory may be freed by another thread than that which allocated it: the count of that thread is then below 0.
 fn hold(more: usize, less: usize) {
     let held = HELD.try_with(|held| {
-        held.set(held.get().wrapping_add(more).wrapping_sub(less));
+        held.set(held.get().wrapping_add_unsigned(more).wrapping_sub_unsigned(less));
         held.get()
     });
     if let Ok(held) = held {
@@ -62,8 +62,8 @@ pub fn allocations<T>(work: impl FnOnce() -> T) -> u64 {
     asked
 }
 
-/// Bytes that this thread has allocated and that are not freed.
-pub fn held() -> usize {
+/// Bytes that this thread has allocated, less those that it has freed.
+pub fn held() -> isize {
     HELD.get()
 }
 
@@ -72,5 +72,5 @@ pub fn most_held<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     MOST_HELD.set(before);
     let made = work();
-    (made, MOST_HELD.get() - before)
+    (made, usize::try_from(MOST_HELD.get() - before).unwrap_or(0))
 }
