@@ -41,6 +41,9 @@ pub mod app;
 #[cfg(test)]
 extern crate self as stalltop;
 #[cfg(test)]
+#[path = "../tests/support/child_guard.rs"]
+mod child_guard;
+#[cfg(test)]
 #[path = "../tests/support/documented_keys.rs"]
 mod documented_keys;
 #[cfg(test)]

@@ -12,11 +12,14 @@
 
 #[path = "tables/made.rs"]
 mod made;
+#[path = "support/output.rs"]
+mod output;
 #[path = "support/program.rs"]
 mod program;
 #[path = "support/synthetic.rs"]
 mod synthetic;
 
+#[cfg(feature = "parquet")]
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -24,17 +27,13 @@ use std::path::Path;
 use std::process::Command;
 
 use made::{Machine, run};
+use output::csv;
 use program::program;
 
 const HOSTILE: &str = "=1+1,\"a\"\n\u{1b}[31m";
 
 fn export(recording: &str, target: &Path, more: &[&str]) -> (i32, String, String) {
     run(&[&["export", recording, "-o", target.to_str().unwrap()], more].concat())
-}
-
-fn csv(text: &str) -> Vec<BTreeMap<String, String>> {
-    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
-    reader.deserialize().map(|record| record.expect("CSV with as many fields as names")).collect()
 }
 
 fn json(text: &str) -> Vec<serde_json::Value> {

@@ -14,6 +14,8 @@
 mod again;
 #[path = "support/busy.rs"]
 mod busy;
+#[path = "support/child_guard.rs"]
+mod child_guard;
 #[path = "kernel/copied.rs"]
 mod copied;
 #[path = "support/executable.rs"]
@@ -47,6 +49,8 @@ mod rights;
 mod spoken;
 #[path = "faults/stopped.rs"]
 mod stopped;
+#[path = "support/succeeds.rs"]
+mod succeeds;
 #[path = "faults/supply.rs"]
 mod supply;
 #[path = "faults/traced.rs"]

@@ -16,6 +16,8 @@ mod block_latencies;
 mod busy;
 #[path = "kernel/cgroups.rs"]
 mod cgroups;
+#[path = "support/child_guard.rs"]
+mod child_guard;
 #[path = "kernel/copied.rs"]
 mod copied;
 #[path = "kernel/damage.rs"]
@@ -42,6 +44,8 @@ mod quota_group;
 mod stacks;
 #[path = "kernel/structs.rs"]
 mod structs;
+#[path = "support/succeeds.rs"]
+mod succeeds;
 #[path = "kernel/taskstats.rs"]
 mod taskstats;
 #[path = "kernel/tree.rs"]

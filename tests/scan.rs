@@ -10,6 +10,8 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+#[path = "support/child_guard.rs"]
+mod child_guard;
 #[path = "support/load_process.rs"]
 mod load_process;
 

@@ -19,6 +19,8 @@ mod command;
 mod formats;
 #[path = "tables/made.rs"]
 mod made;
+#[path = "support/output.rs"]
+mod output;
 #[path = "support/program.rs"]
 mod program;
 #[path = "support/synthetic.rs"]
@@ -27,6 +29,7 @@ mod synthetic;
 use std::path::Path;
 
 use made::{Machine, run};
+use output::csv;
 
 #[test]
 fn the_page_matches_the_catalogue() {
@@ -62,10 +65,10 @@ fn the_total_is_the_sum_of_the_lines() {
     let (_, lines, _) = run(&["table", "disk", "--format", "csv", "--from", recording.path()]);
     let (_, total, _) = run(&["table", "disk", "--format", "csv", "--total", "--from", recording.path()]);
     let sum = |name: &str| -> f64 {
-        let rows = formats::csv(&lines);
+        let rows = csv(&lines);
         rows.iter().map(|row| row[name].parse::<f64>().unwrap() * row["seconds"].parse::<f64>().unwrap()).sum()
     };
-    let total = formats::csv(&total);
+    let total = csv(&total);
     assert_eq!(total.len(), 1, "{total:?}");
     for (rate, amount) in [("reads_per_second", "reads"), ("read_bytes_per_second", "read_bytes")] {
         let (sum, whole) = (sum(rate), total[0][amount].parse::<f64>().unwrap());
@@ -79,7 +82,7 @@ fn the_total_is_the_sum_of_the_lines() {
 fn the_total_includes_ended_processes() {
     let recording = Machine { short_lived: true, ..Machine::default() }.record(6);
     let (_, text, _) = run(&["table", "task", "--format", "csv", "--total", "--from", recording.path()]);
-    let rows = formats::csv(&text);
+    let rows = csv(&text);
     let ended = rows.iter().find(|row| row["command"] == "short").expect("the process that ended");
     // Half a CPU for the three seconds in which it was sampled.
     assert_eq!(ended["cpu_seconds"], "1.5", "{text}");
@@ -90,12 +93,12 @@ fn the_total_includes_ended_processes() {
     let idle = rows.iter().find(|row| row["command"] == "idle").expect("the process whose thread ended");
     assert_eq!((idle["switches"].as_str(), idle["threads"].as_str()), ("300", "1"), "{text}");
     let (_, text, _) = run(&["table", "thread", "--format", "csv", "--total", "--from", recording.path()]);
-    let rows = formats::csv(&text);
+    let rows = csv(&text);
     let ended = rows.iter().find(|row| row["tid"] == "301").expect("the thread that ended");
     assert_eq!((ended["pid"].as_str(), ended["cpu_seconds"].as_str()), ("300", "0.3"), "{text}");
     let load = ["table", "load", "--columns", "procs,threads", "--format", "csv", "--total", "--from", recording.path()];
     let (_, text, _) = run(&load);
-    let row = &formats::csv(&text)[0];
+    let row = &csv(&text)[0];
     assert_eq!((row["processes"].as_str(), row["threads"].as_str()), ("3", "3"), "processes at the end: {text}");
 }
 
@@ -103,21 +106,21 @@ fn the_total_includes_ended_processes() {
 fn the_interval_option_applies_to_recordings() {
     let recording = Machine::default().record(13);
     let (_, text, _) = run(&["table", "disk", "4s", "--format", "csv", "--from", recording.path()]);
-    let rows = formats::csv(&text);
+    let rows = csv(&text);
     assert_eq!(rows.iter().map(|row| row["seconds"].as_str()).collect::<Vec<_>>(), ["4", "4", "4"]);
     assert!(rows.iter().all(|row| row["reads_per_second"] == "100"), "{text}");
     // The last line is what is left; all of a recording that is shorter.
     for (interval, seconds) in [("5s", vec!["5", "5", "2"]), ("1m", vec!["12"])] {
         let (_, text, _) = run(&["table", "disk", interval, "--format", "csv", "--from", recording.path()]);
-        let rows = formats::csv(&text);
+        let rows = csv(&text);
         assert_eq!(rows.iter().map(|row| row["seconds"].as_str()).collect::<Vec<_>>(), seconds);
     }
     let (_, text, _) = run(&["table", "disk", "5s", "1", "--format", "csv", "--from", recording.path()]);
-    assert_eq!(formats::csv(&text).len(), 1, "COUNT is reached: {text}");
+    assert_eq!(csv(&text).len(), 1, "COUNT is reached: {text}");
     let (_, text, _) = run(&["table", "disk", "4s", "2", "--at", "+2s", "--format", "csv", "--from", recording.path()]);
-    assert_eq!(formats::csv(&text).len(), 2, "{text}");
+    assert_eq!(csv(&text).len(), 2, "{text}");
     let (_, text, _) = run(&["table", "disk", "--for", "3s", "--format", "csv", "--from", recording.path()]);
-    assert_eq!(formats::csv(&text).len(), 3, "{text}");
+    assert_eq!(csv(&text).len(), 3, "{text}");
 }
 
 #[test]
@@ -139,7 +142,7 @@ fn since_boot_prints_averages_since_boot_first() {
         let all = [arguments, &["--since-boot", "--for", "1s", "--format", "csv", "--from", recording.path()]].concat();
         let (code, text, said) = run(&all);
         assert_eq!((code, said.as_str()), (0, ""));
-        formats::csv(&text)
+        csv(&text)
     };
     let number = |text: &str| text.parse::<f64>().unwrap();
     let rows = lines(&["table", "disk"]);
@@ -156,7 +159,7 @@ fn since_boot_prints_averages_since_boot_first() {
         "it needs sub-samples, which do not exist since boot"
     );
     let (_, text, _) = run(&["table", "disk", "--since-boot", "--total", "--format", "csv", "--from", recording.path()]);
-    assert_eq!(formats::csv(&text)[0]["reads"], "1000", "the total excludes the time since boot");
+    assert_eq!(csv(&text)[0]["reads"], "1000", "the total excludes the time since boot");
 }
 
 #[test]
@@ -177,7 +180,7 @@ fn rows_are_selected_and_sorted() {
     assert_eq!(run("-p 1,300"), ["init", "idle"]);
     assert_eq!(run("--name ^i"), ["init", "idle"]);
     let args = ["table", "task", "--of-host", "--top", "1", "--format", "csv", "--from", recording.path()];
-    assert_eq!(formats::csv(&self::run(&args).1)[0]["cpu_ratio"], "0.25");
+    assert_eq!(csv(&self::run(&args).1)[0]["cpu_ratio"], "0.25");
     assert_eq!(self::run(&args.map(|word| if word == "--of-host" { "--of-box" } else { word })), self::run(&args));
 }
 

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use stalltop::ids::TaskId;
@@ -17,11 +17,14 @@ use stalltop::kernel::stacks::{Candidate, Rank};
 use stalltop::kernel::user_stacks::UserStackReader;
 use stalltop::sample::{Absent, Reading};
 
+#[path = "support/child_guard.rs"]
+mod child_guard;
 #[path = "support/executable.rs"]
 mod executable;
 #[path = "support/until.rs"]
 mod until;
 
+use child_guard::ChildGuard;
 use executable::copy_executable;
 use until::{until, until_some};
 
@@ -40,21 +43,14 @@ int main(void) { int pair[2] = {1, 2}; write(1, "x", 1); qsort(pair, 2, sizeof *
 "#;
 
 /// A process that is killed at the end of the test.
-struct Blocked(Child);
-
-impl Drop for Blocked {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+struct Blocked(ChildGuard);
 
 impl Blocked {
     /// Starts a program that writes a byte before it reads standard input, and waits until it is in read(2).
     fn start(program: &Path) -> Blocked {
         let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-        Blocked(child).in_read()
+        Blocked(ChildGuard(child)).in_read()
     }
 
     /// Waits until it is in read(2).
@@ -141,7 +137,8 @@ fn a_thread_that_has_ended_has_no_stack() {
     let mut ended = Command::new("true").spawn().unwrap();
     ended.wait().unwrap();
     // Of one that runs when it is looked at there is no stack, and it is not looked at again while it has the same timeslices.
-    let blocked = Blocked(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()).in_read();
+    let blocked =
+        Blocked(ChildGuard(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())).in_read();
     let (ended, blocked) = (ended.id(), blocked.0.id());
     let threads = [ended, blocked].map(|pid| {
         let task = TaskId { pid, tid: pid, start_ticks: 1 };
@@ -214,7 +211,7 @@ fn another_user_gets_a_reason() {
     // The build directory may not be readable for others.
     let program = directory.path().join("test");
     copy_executable(std::env::current_exe().unwrap(), &program);
-    let blocked = Blocked(Command::new("cat").stdin(Stdio::piped()).spawn().unwrap());
+    let blocked = Blocked(ChildGuard(Command::new("cat").stdin(Stdio::piped()).spawn().unwrap()));
     let mut command = Command::new(program);
     command.args(["--exact", "another_user_gets_a_reason", "--nocapture"]).env(PROCESS, blocked.0.id().to_string()).uid(65_534);
     let out = command.current_dir(directory.path()).output().unwrap();

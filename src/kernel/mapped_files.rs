@@ -104,9 +104,10 @@ mod tests {
     use std::fs;
     use std::io::Read;
     use std::os::unix::fs::{MetadataExt, symlink};
-    use std::process::{Child, Command, Stdio};
+    use std::process::{Command, Stdio};
 
     use super::*;
+    use crate::child_guard::ChildGuard;
     use crate::kernel::mappings::read_mappings;
 
     /// A mapping of a file at a place where this process has none.
@@ -147,7 +148,7 @@ mod tests {
     }
 
     /// A process in a chroot, in which none of its files is; killed when dropped.
-    struct Chroot(Child);
+    struct Chroot(ChildGuard);
 
     impl Chroot {
         /// `None`, with the reason printed, without the permission or perl.
@@ -160,18 +161,11 @@ mod tests {
                 return None;
             };
             let is_ready = child.stdout.as_mut().unwrap().read_exact(&mut [0; 5]).is_ok();
-            let process = Chroot(child);
+            let process = Chroot(ChildGuard(child));
             if !is_ready {
                 println!("skipped: chroot(2) needs CAP_SYS_CHROOT");
             }
             is_ready.then_some(process)
-        }
-    }
-
-    impl Drop for Chroot {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
         }
     }
 

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::documented_keys::assert_documented;
 use crate::harness::program;
+use crate::output::is_one_line;
 
 /// A temporary state directory, and a synthetic machine with one disk without baselines.
 struct Place {
@@ -45,10 +46,6 @@ impl Place {
     fn file(&self) -> PathBuf {
         self.folder.path().join("state/stalltop/baselines.toml")
     }
-}
-
-fn is_one_line(stderr: &str) -> bool {
-    stderr.starts_with("stalltop: ") && stderr.ends_with('\n') && stderr.lines().count() == 1
 }
 
 #[test]

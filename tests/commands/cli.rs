@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::busy::Busy;
-use crate::harness::program;
-use crate::output::texts_of;
+use crate::harness::{program, state_directory};
+use crate::output::{is_one_line, texts_of};
 use crate::until::until;
 
 fn stalltop(arguments: &[&str]) -> Command {
@@ -20,18 +20,9 @@ fn stalltop(arguments: &[&str]) -> Command {
     command
 }
 
-fn state_directory() -> &'static Path {
-    static DIRECTORY: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
-    DIRECTORY.get_or_init(|| tempfile::tempdir().unwrap()).path()
-}
-
 /// Runs the program; returns exit code, standard output and standard error.
 fn run(arguments: &[&str]) -> (i32, String, String) {
     texts_of(&stalltop(arguments).output().unwrap())
-}
-
-fn is_one_line(stderr: &str) -> bool {
-    stderr.starts_with("stalltop: ") && stderr.ends_with('\n') && stderr.lines().count() == 1
 }
 
 /// Makes a recording of a few samples.

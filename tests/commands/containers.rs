@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use crate::child_guard::ChildGuard;
 use crate::harness::program;
 
 /// The options of docs/containers.md for which `doctor` has a line.
@@ -23,19 +24,8 @@ const OPTIONS: [&str; 10] = [
 ];
 
 /// A process of another user, which is ended with the test.
-struct OtherUser(Child);
-
-impl OtherUser {
-    fn start() -> Option<OtherUser> {
-        Command::new("sleep").arg("600").uid(65_534).stdin(Stdio::null()).spawn().ok().map(OtherUser)
-    }
-}
-
-impl Drop for OtherUser {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn start_as_other_user() -> Option<ChildGuard> {
+    Command::new("sleep").arg("600").uid(65_534).stdin(Stdio::null()).spawn().ok().map(ChildGuard)
 }
 
 /// What `doctor` prints in a container that was started with `--cap-drop=ALL` and these options; `None` where none can be made.
@@ -74,7 +64,7 @@ fn doctor(options: &[&str]) -> Option<String> {
 fn doctor_names_each_missing_option_and_none_when_all_are_given() {
     let Some(complete) = doctor(&OPTIONS) else { return };
     let (options, complete) = (&OPTIONS[..], complete.as_str());
-    let _other_user = OtherUser::start();
+    let _other_user = start_as_other_user();
     // All at once: each waits for seconds, for the kernel to release programs.
     std::thread::scope(|scope| {
         for option in options {

@@ -3,20 +3,11 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use crate::child_guard::ChildGuard;
 use crate::harness::program;
 use crate::output::texts_of;
 
 const MUTEXES: &str = "holders of mutexes and Java monitors of all processes (process_vm_readv)";
-
-/// A process, ended with the test.
-struct Sleeper(std::process::Child);
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn doctor(uid: Option<u32>) -> String {
     let mut command = Command::new(program());
@@ -40,7 +31,7 @@ fn another_user_reads_the_mutexes_of_own_processes_only() {
         return println!("skipped: not root");
     }
     // A process of root, whose memory the user `nobody` may not read.
-    let _of_root = Sleeper(Command::new("sleep").arg("600").spawn().unwrap());
+    let _of_root = ChildGuard(Command::new("sleep").arg("600").spawn().unwrap());
     let said = doctor(Some(NOBODY));
     let line = line(&said, MUTEXES);
     assert!(line.starts_with("not seen  "), "{line}");

@@ -16,6 +16,8 @@ mod baseline;
 mod busy;
 mod cast;
 mod check;
+#[path = "../support/child_guard.rs"]
+mod child_guard;
 mod cli;
 mod completions;
 mod configuration;
@@ -36,6 +38,7 @@ mod install;
 mod loop_device;
 mod operations;
 mod other_users;
+#[path = "../support/output.rs"]
 mod output;
 #[cfg(feature = "native-histograms")]
 #[path = "../support/prometheus.rs"]

@@ -7,10 +7,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::process::{Command, Output};
 
 use stalltop::recording::Replayer;
 
+use crate::child_guard::ChildGuard;
 use crate::executable::copy_executable;
 use crate::harness::program;
 use crate::until::until;
@@ -23,8 +24,8 @@ fn mode(path: &Path, mode: u32) {
 
 /// A recorder that runs as root, with its files in a world-readable directory.
 struct Recorder {
+    child: ChildGuard,
     folder: tempfile::TempDir,
-    child: Child,
 }
 
 impl Recorder {
@@ -44,7 +45,7 @@ impl Recorder {
         mode(&runtime, 0o700);
         let mut command = own(folder.path(), &["record", "-i", "200ms", "--for", "10m"]);
         let child = command.arg(folder.path().join("own.stalltop")).stderr(std::process::Stdio::null()).spawn().unwrap();
-        let recorder = Recorder { folder, child };
+        let recorder = Recorder { folder, child: ChildGuard(child) };
         until("there is a mark socket", || recorder.socket().is_some());
         Some(recorder)
     }
@@ -70,13 +71,6 @@ impl Recorder {
         assert!(self.child.wait().unwrap().success());
         let replayer = Replayer::open(&self.path("own.stalltop")).unwrap();
         replayer.marks().iter().map(|mark| mark.text.clone()).collect()
-    }
-}
-
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

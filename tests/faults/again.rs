@@ -1,10 +1,10 @@
 //! Runs this test binary once more inside a namespace, and runs the program to its end.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use crate::executable::copy_executable;
-use crate::harness::program;
+use crate::harness::{program, state_directory};
 use crate::load_process::PART;
 pub use crate::load_process::{Load, plays, ready_until_killed};
 
@@ -38,11 +38,6 @@ pub fn stalltop(arguments: &[&str]) -> Command {
     command
 }
 
-pub fn state_directory() -> &'static Path {
-    static DIRECTORY: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
-    DIRECTORY.get_or_init(|| tempfile::tempdir().unwrap()).path()
-}
-
 /// Code, standard output, standard error.
 pub fn run(command: &mut Command) -> (i32, String, String) {
     let output = command.output().unwrap();
@@ -58,14 +53,4 @@ pub fn for_everybody() -> (tempfile::TempDir, PathBuf) {
     copy_executable(program(), &copy);
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     (directory, copy)
-}
-
-/// A program that is ended with the test.
-pub struct Running(pub Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

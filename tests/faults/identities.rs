@@ -1,7 +1,6 @@
 //! Devices, interfaces and cgroups of the running machine that are replaced by others of the same name: no difference is taken
 //! between the two.
 
-use std::process::Command;
 use std::sync::Arc;
 
 use stalltop::baseline::DeviceIdentity;
@@ -13,16 +12,12 @@ use stalltop::sample::disk::Disk;
 use crate::again::{inside, is_root, plays};
 use crate::loop_device::LoopDevice;
 use crate::quota_group::QuotaGroup;
+use crate::succeeds::succeeds;
 use crate::until::until;
-
-fn ran(command: &str) -> bool {
-    let mut words = command.split(' ');
-    Command::new(words.next().unwrap()).args(words).output().is_ok_and(|output| output.status.success())
-}
 
 /// Reads all of the device past the page cache.
 fn read_device(device: &LoopDevice) {
-    assert!(ran(&format!("dd if={} of=/dev/null bs=64k iflag=direct", device.path)));
+    assert!(succeeds(&format!("dd if={} of=/dev/null bs=64k iflag=direct", device.path)));
 }
 
 fn disk<'a>(sample: &'a Sample, name: &str) -> &'a Disk {
@@ -83,15 +78,15 @@ fn inside_a_network_namespace() {
         return;
     }
     // /sys/class/net shows the network namespace of the mount.
-    if !ran("mount -t sysfs sysfs /sys") {
+    if !succeeds("mount -t sysfs sysfs /sys") {
         return println!("skipped: no sysfs here");
     }
     let made = |packets: u32| {
-        let made = ran("ip link add v0 type veth peer name v1")
-            && ran("ip addr add 10.9.8.7/24 dev v0")
-            && ran("ip link set v1 up")
-            && ran("ip link set v0 up")
-            && ran("ip neigh add 10.9.8.8 lladdr 02:00:00:00:00:01 dev v0");
+        let made = succeeds("ip link add v0 type veth peer name v1")
+            && succeeds("ip addr add 10.9.8.7/24 dev v0")
+            && succeeds("ip link set v1 up")
+            && succeeds("ip link set v0 up")
+            && succeeds("ip neigh add 10.9.8.8 lladdr 02:00:00:00:00:01 dev v0");
         let socket = std::net::UdpSocket::bind("10.9.8.7:0");
         for _ in 0..packets {
             let _ = socket.as_ref().map(|socket| socket.send_to(&[0; 600], "10.9.8.8:9"));
@@ -104,7 +99,7 @@ fn inside_a_network_namespace() {
     let mut sampler = Sampler::new(Root::host()).unwrap();
     let host = Arc::new(sampler.host().clone());
     let before = Arc::new(sampler.sample());
-    assert!(ran("ip link del v0") && made(400));
+    assert!(succeeds("ip link del v0") && made(400));
     let after = Arc::new(sampler.sample());
     let nic =
         |sample: &Sample| sample.nics.as_ref().unwrap().iter().find(|nic| nic.id.name.as_bytes() == b"v0").cloned().unwrap();

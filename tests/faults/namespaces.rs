@@ -3,9 +3,10 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::again::{Running, for_everybody, inside, is_root, plays, run, stalltop, state_directory};
+use crate::again::{for_everybody, inside, is_root, plays, run, stalltop};
+use crate::child_guard::ChildGuard;
 use crate::fuse_mount::mount_fuse;
-use crate::harness::program;
+use crate::harness::{program, state_directory};
 
 /// `sh -c` in namespaces of its own; `None` where that does not work.
 fn shell_in(flags: &[&str], script: &str) -> Option<Command> {
@@ -102,7 +103,7 @@ fn without_the_types_of_the_kernel_wake_ups_are_traced_and_doctor_says_what_is_m
     let hidden = |command: &str| format!("mount -t tmpfs none /sys/kernel/btf || exit 99; exec '{program}' {command}");
     let flags = ["--mount"];
     // It is woken by the end of each child.
-    let load = Running(Command::new("sh").args(["-c", "while :; do sleep 0.01; done"]).spawn().unwrap());
+    let load = ChildGuard(Command::new("sh").args(["-c", "while :; do sleep 0.01; done"]).spawn().unwrap());
     let pid = load.0.id();
     let Some(mut command) = shell_in(&flags, &hidden(&format!("trace --for 1s {pid}"))) else { return };
     let (code, stdout, stderr) = run(&mut command);

@@ -6,9 +6,10 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::again::{Running, for_everybody, is_root, run, stalltop, state_directory};
+use crate::again::{for_everybody, is_root, run, stalltop};
+use crate::child_guard::ChildGuard;
 use crate::executable::copy_executable;
-use crate::harness::{self, Session};
+use crate::harness::{self, Session, state_directory};
 use crate::until::until;
 
 const NOBODY: u32 = 65_534;
@@ -51,8 +52,8 @@ fn rights(pid: u32) -> Vec<[u64; 4]> {
 }
 
 /// A recorder, once it writes.
-fn recorder(command: &mut Command, file: &Path) -> Running {
-    let running = Running(command.stderr(std::process::Stdio::null()).spawn().unwrap());
+fn recorder(command: &mut Command, file: &Path) -> ChildGuard {
+    let running = ChildGuard(command.stderr(std::process::Stdio::null()).spawn().unwrap());
     until("it records", || fs::metadata(file).is_ok_and(|file| file.len() > 0));
     running
 }

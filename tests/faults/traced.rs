@@ -4,8 +4,8 @@
 use std::fs;
 use std::process::Command;
 
-use crate::again::{stalltop, state_directory};
-use crate::harness::{self, Session, program};
+use crate::again::stalltop;
+use crate::harness::{self, Session, program, state_directory};
 
 /// One system call.
 #[derive(Debug)]

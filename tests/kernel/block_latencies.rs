@@ -1,7 +1,7 @@
 //! The program of disk latencies where it may take little of a CPU: it counts for a part of the time, and keeps what it has counted.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use stalltop::kernel::Root;
 use stalltop::kernel::disk::DiskReader;
 use stalltop::kernel::probe::block_latencies::{BlockLatencies, try_to_attach};
 
+use crate::child_guard::ChildGuard;
 use crate::loop_device::LoopDevice;
 use crate::program::program;
 
@@ -17,20 +18,9 @@ const DEADLINE: Duration = Duration::from_secs(120);
 const SHARE: f64 = 0.0001;
 
 /// Reads that begin one after the other, until it is dropped.
-struct Reads(Child);
-
-impl Reads {
-    fn of(device: &str) -> Reads {
-        let script = format!("while dd if={device} of=/dev/null bs=4k iflag=direct; do :; done");
-        Reads(Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-    }
-}
-
-impl Drop for Reads {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn start_reads(device: &str) -> ChildGuard {
+    let script = format!("while dd if={device} of=/dev/null bs=4k iflag=direct; do :; done");
+    ChildGuard(Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
 }
 
 #[test]
@@ -57,7 +47,7 @@ fn a_limited_program_counts_for_a_part_of_the_time() {
         (counted, disk.reads.completed.0)
     };
     let reads_before = read().1;
-    let _reads = Reads::of(&device.path);
+    let _reads = start_reads(&device.path);
     let begin = Instant::now();
     let mut was = read();
     let (mut left_out, mut counted_after) = (0, 0);

@@ -12,6 +12,7 @@ use stalltop::sample::network::{Duplex, Nic};
 
 use crate::loop_device::LoopDevice;
 use crate::quota_group::QuotaGroup;
+use crate::succeeds::succeeds;
 
 const INSIDE: &str = "STALLTOP_TEST_INSIDE_NAMESPACE";
 
@@ -19,27 +20,22 @@ fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-fn run(command: &str) -> bool {
-    let mut words = command.split(' ');
-    Command::new(words.next().unwrap()).args(words).output().is_ok_and(|output| output.status.success())
-}
-
 /// Deletes the namespace when the test is over, however it ends.
 struct Namespace(String);
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        run(&format!("ip netns del {}", self.0));
+        succeeds(&format!("ip netns del {}", self.0));
     }
 }
 
 #[test]
 fn interfaces_that_appear_and_vanish() {
     let namespace = Namespace(format!("stalltop-{}", std::process::id()));
-    if !is_root() || !run(&format!("ip netns add {}", namespace.0)) {
+    if !is_root() || !succeeds(&format!("ip netns add {}", namespace.0)) {
         return println!("skipped: needs root and `ip netns`");
     }
-    if !run(&format!("ip -n {} link add v0 type veth peer name v1", namespace.0)) {
+    if !succeeds(&format!("ip -n {} link add v0 type veth peer name v1", namespace.0)) {
         return println!("skipped: this kernel has no veth");
     }
     let inside = Command::new("ip")
@@ -67,10 +63,10 @@ fn inside_the_namespace() {
     };
     assert_eq!(nic("v0").unwrap().facts.up, Some(false));
     for command in ["ip link set v1 up", "ip addr add 10.9.8.7/24 dev v0", "ip link set v0 up"] {
-        assert!(run(command), "{command}");
+        assert!(succeeds(command), "{command}");
     }
-    assert!(run("ip neigh add 10.9.8.8 lladdr 02:00:00:00:00:01 dev v0"));
-    assert!(run("ip link add br9 type bridge") && run("ip link set v1 master br9"));
+    assert!(succeeds("ip neigh add 10.9.8.8 lladdr 02:00:00:00:00:01 dev v0"));
+    assert!(succeeds("ip link add br9 type bridge") && succeeds("ip link set v1 master br9"));
     // The set has changed, and so the facts are new.
     let bridge = nic("br9").unwrap();
     assert!(bridge.facts.virtual_device && !bridge.facts.loopback);
@@ -79,7 +75,7 @@ fn inside_the_namespace() {
     assert!(veth.facts.virtual_device && veth.rx_missed.is_none());
     assert_eq!(veth.id.ifindex, nix::net::if_::if_nametoindex("v0").unwrap());
 
-    if run("tc qdisc add dev v0 root handle 1: tbf rate 100kbit burst 2kb latency 200ms") {
+    if succeeds("tc qdisc add dev v0 root handle 1: tbf rate 100kbit burst 2kb latency 200ms") {
         let socket = UdpSocket::bind("10.9.8.7:0").unwrap();
         for _ in 0..100 {
             // A full queue refuses, which is what is wanted.
@@ -94,10 +90,10 @@ fn inside_the_namespace() {
     }
 
     assert!(nic("v0").unwrap().tx.packets.0 > 0);
-    assert!(run("ip link del v0") && run("ip link add v0 type veth peer name v1"));
+    assert!(succeeds("ip link del v0") && succeeds("ip link add v0 type veth peer name v1"));
     let again = nic("v0").unwrap();
     assert_ne!(again.id.ifindex, veth.id.ifindex, "another interface under the same name");
-    assert!(run("ip link del br9"));
+    assert!(succeeds("ip link del br9"));
     assert!(nic("br9").is_none());
 }
 

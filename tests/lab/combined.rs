@@ -1,22 +1,23 @@
 //! Two loads at once: each is reported, and neither as the other; lost time comes before used time, and what follows from a cause behind it.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use crate::attempt::Attempt;
 use crate::blocked::{convoy, start_convoy};
+use crate::child_guard::ChildGuard;
 use crate::disk::{start_readers, thirty_two_readers};
 use crate::proc::{Snapshot, cpus, read, ticks};
 use crate::scenario::{DISK_TOOLS, Lab};
 
 /// A load beside a scenario: the lab runs one scenario at a time. Ended when dropped.
-struct Beside(Child);
+struct Beside(ChildGuard);
 
 impl Beside {
     fn start(program: &Path, arguments: &[&str]) -> Beside {
         let child =
             Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        Beside(child.unwrap_or_else(|why| panic!("{}: {why}", program.display())))
+        Beside(ChildGuard(child.unwrap_or_else(|why| panic!("{}: {why}", program.display()))))
     }
 
     /// Waits until it has used some CPU.
@@ -24,13 +25,6 @@ impl Beside {
         while ticks(self.0.id()) < 30 {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -7,13 +7,14 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use portable_pty::CommandBuilder;
 
 use crate::blocked::start_convoy;
+use crate::child_guard::ChildGuard;
 use crate::executable::copy_executable;
 use crate::harness::{Session, prepared, program};
 use crate::proc::ticks_per_second;
@@ -36,18 +37,8 @@ const MAX_RESIDENT_MIB: f64 = 150.0;
 /// How long its CPU time is measured.
 const MEASURED: Duration = Duration::from_secs(20);
 
-/// A command that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// When `check --watch` says of the same samples that the host is idle but blocked, as more than a note.
-fn watch(recording: &Path) -> ([Running; 2], Receiver<Instant>) {
+fn watch(recording: &Path) -> ([ChildGuard; 2], Receiver<Instant>) {
     let mut tail = Command::new("tail");
     tail.args(["-c", "+1", "-f"]).arg(recording).stdout(Stdio::piped());
     let mut tail = tail.spawn().expect("tail");
@@ -59,7 +50,7 @@ fn watch(recording: &Path) -> ([Running; 2], Receiver<Instant>) {
     let (sender, said) = channel();
     let is_found = |line: &String| line.contains("critical") || line.contains("warning");
     std::thread::spawn(move || lines.filter(is_found).for_each(|_| sender.send(Instant::now()).unwrap_or_default()));
-    ([Running(tail), Running(check)], said)
+    ([ChildGuard(tail), ChildGuard(check)], said)
 }
 
 fn resident_mib(pid: i32) -> f64 {
@@ -72,7 +63,7 @@ const SSHD: &str = "/usr/sbin/sshd";
 
 /// An sshd of its own on a port of 127.0.0.1, with its own keys. It ends with the test.
 struct Ssh {
-    _sshd: Running,
+    _sshd: ChildGuard,
     /// Runs a command on the host `$1`
     command: String,
 }
@@ -106,7 +97,7 @@ impl Ssh {
         let log = fs::File::create(folder.join("sshd.log")).expect("its log");
         let mut sshd = Command::new(SSHD);
         sshd.args(["-D", "-e", "-f", &file("sshd_config")]).stdin(Stdio::null()).stderr(log);
-        let sshd = Running(sshd.spawn().expect("sshd"));
+        let sshd = ChildGuard(sshd.spawn().expect("sshd"));
         Ssh { _sshd: sshd, command: format!("ssh -T -F {} \"$1\" --", file("ssh_config")) }
     }
 }
@@ -153,7 +144,7 @@ fn cost(folder: &Path, prefix: &str) -> (f64, f64) {
         program(),
         recording.display()
     );
-    let _recorder = Running(recorder.arg(script).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("unshare"));
+    let _recorder = ChildGuard(recorder.arg(script).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("unshare"));
     let session = start_fleet(folder, &recording, prefix);
     let ticks = |session: &Session| session.ticks().expect("its CPU time") as f64;
     let (begin, used) = (Instant::now(), ticks(&session));
@@ -169,7 +160,7 @@ fn delay(lab: &Lab, folder: &Path, prefix: &str) -> (f64, f64) {
     let recording = folder.join("live.stalltop");
     let mut recorder = Command::new(program());
     recorder.arg("record").arg(&recording).stderr(Stdio::null());
-    let _recorder = Running(recorder.spawn().expect("a recorder"));
+    let _recorder = ChildGuard(recorder.spawn().expect("a recorder"));
     let mut session = start_fleet(folder, &recording, prefix);
     let (_watch, said) = watch(&recording);
     let begin = Instant::now();

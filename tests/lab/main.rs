@@ -26,6 +26,8 @@ mod blocked;
 mod cgroups;
 mod chain;
 mod check_result;
+#[path = "../support/child_guard.rs"]
+mod child_guard;
 mod combined;
 mod cpu;
 mod crowded;

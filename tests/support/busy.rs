@@ -2,10 +2,12 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of this file")]
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+
+use crate::child_guard::ChildGuard;
 
 /// It ends when it is dropped.
-pub struct Busy(Child);
+pub struct Busy(ChildGuard);
 
 impl Busy {
     pub fn start() -> Busy {
@@ -14,17 +16,10 @@ impl Busy {
 
     /// Starts another program that computes.
     pub fn run(command: &mut Command) -> Busy {
-        Busy(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+        Busy(ChildGuard(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()))
     }
 
     pub fn pid(&self) -> u32 {
         self.0.id()
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }

@@ -1,7 +1,11 @@
 //! This test binary started once more, as a load that `faults` and `scan` sample.
 
+#![allow(dead_code, reason = "each test binary uses a part of this file")]
+
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+
+use crate::child_guard::ChildGuard;
 
 /// Names the load as which this process was started.
 pub const PART: &str = "STALLTOP_TEST_PART";
@@ -12,7 +16,7 @@ pub fn plays(part: &str) -> bool {
 }
 
 /// A running load; killed on drop.
-pub struct Load(pub Child);
+pub struct Load(pub ChildGuard);
 
 impl Load {
     pub fn start(test: &str) -> Load {
@@ -26,14 +30,7 @@ impl Load {
             .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         assert!(output.lines().map_while(Result::ok).any(|line| line.contains("READY")), "{test} did not start");
-        Load(child)
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        Load(ChildGuard(child))
     }
 }
 

@@ -6,17 +6,19 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use crate::child_guard::ChildGuard;
 
 /// Prometheus itself may start slowly; the alert waits for 15 s.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A Prometheus with a data base of its own. It ends with the test.
 pub struct Prometheus {
-    child: Child,
+    _child: ChildGuard,
     address: SocketAddr,
 }
 
@@ -43,7 +45,7 @@ impl Prometheus {
             .stderr(log)
             .spawn()
             .expect("prometheus");
-        Prometheus { child, address }
+        Prometheus { _child: ChildGuard(child), address }
     }
 
     /// `data` of an answer of its API; `None` while it does not answer.
@@ -74,12 +76,5 @@ impl Prometheus {
             assert!(begin.elapsed() < PATIENCE, "not so in time: {what}");
             std::thread::sleep(Duration::from_millis(200));
         }
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

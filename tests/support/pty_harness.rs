@@ -51,12 +51,13 @@ pub fn prepared(mut command: CommandBuilder) -> CommandBuilder {
     command.env("TERM", "xterm-256color");
     command.env("LANG", "C.UTF-8");
     ["NO_COLOR", "LC_ALL", "LC_CTYPE"].into_iter().for_each(|name| command.env_remove(name));
-    command.env("XDG_STATE_HOME", tempfile::tempdir_in(directory()).unwrap().keep());
-    command.cwd(directory());
+    command.env("XDG_STATE_HOME", tempfile::tempdir_in(state_directory()).unwrap().keep());
+    command.cwd(state_directory());
     command
 }
 
-fn directory() -> &'static Path {
+/// One directory of state for all commands of a test binary.
+pub fn state_directory() -> &'static Path {
     static DIRECTORY: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
     DIRECTORY.get_or_init(|| tempfile::tempdir().unwrap()).path()
 }

@@ -4,11 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::process::Stdio;
 
-use crate::made::{Machine, read, run, stalltop};
-
-fn is_one_line(stderr: &str) -> bool {
-    stderr.starts_with("stalltop: ") && stderr.ends_with('\n') && stderr.lines().count() == 1
-}
+use crate::made::{Machine, run, stalltop};
+use crate::output::{is_one_line, texts_of};
 
 #[test]
 fn a_misspelt_column_is_reported_with_the_right_one() {
@@ -74,7 +71,7 @@ fn a_full_disk_exits_with_1_and_one_line() {
     for format in ["text", "csv", "json", "parseable"] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut command = stalltop(&["table", "cpu", "--total", "--format", format, "--from", recording.path()]);
-        let (code, _, stderr) = read(&command.stdout(full).output().unwrap());
+        let (code, _, stderr) = texts_of(&command.stdout(full).output().unwrap());
         assert_eq!(code, 1, "{stderr}");
         assert!(is_one_line(&stderr) && stderr.contains("No space left"), "{stderr}");
     }
@@ -90,6 +87,6 @@ fn a_closed_pipe_is_no_failure() {
         .unwrap();
     let mut byte = [0];
     child.stdout.take().unwrap().read_exact(&mut byte).unwrap();
-    let (code, _, stderr) = read(&child.wait_with_output().unwrap());
+    let (code, _, stderr) = texts_of(&child.wait_with_output().unwrap());
     assert_eq!((code, stderr.as_str()), (0, ""));
 }

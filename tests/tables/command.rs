@@ -1,6 +1,7 @@
 //! `table WHAT -- COMMAND`.
 
-use crate::made::{read, run, stalltop};
+use crate::made::{run, stalltop};
+use crate::output::texts_of;
 
 #[test]
 fn the_exit_code_of_the_command_is_returned() {
@@ -32,7 +33,7 @@ fn the_cost_includes_child_processes() {
     // A child of the shell copies zeros in small blocks: its CPU time has to be included.
     let script = "(dd if=/dev/zero of=/dev/null bs=512 count=400000 2>/dev/null); exit 3";
     let output = stalltop(&["table", "cpu", "--format", "json", "--", "sh", "-c", script]).output().unwrap();
-    let (code, stdout, stderr) = read(&output);
+    let (code, stdout, stderr) = texts_of(&output);
     assert_eq!((code, stdout.as_str()), (3, ""), "{stderr}");
     let lines: Vec<serde_json::Value> = stderr.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     let [total, cost] = lines.as_slice() else { panic!("{stderr}") };
@@ -51,7 +52,7 @@ fn the_cost_includes_child_processes() {
 fn max_resident_is_that_of_the_largest_process() {
     let script = "dd if=/dev/zero of=/dev/null bs=128M count=1 2>/dev/null; true";
     let output = stalltop(&["table", "cpu", "--format", "json", "--", "sh", "-c", script]).output().unwrap();
-    let (code, _, stderr) = read(&output);
+    let (code, _, stderr) = texts_of(&output);
     assert_eq!(code, 0, "{stderr}");
     let cost: serde_json::Value = serde_json::from_str(stderr.lines().last().unwrap()).expect(&stderr);
     let most = cost["max_resident_bytes"].as_f64().unwrap();

@@ -2,7 +2,7 @@
 //! its samples.
 
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use stalltop::sample::task::{Process, ProcessFacts, TaskIo, Thread};
 use stalltop::sample::{Absent, Host, Name, Sample};
 use stalltop::units::Counter;
 
+use super::output::texts_of;
 use super::program::program;
 use super::synthetic::{self, cpu_times};
 
@@ -142,10 +143,5 @@ pub fn stalltop(arguments: &[&str]) -> Command {
 
 /// Its exit code, standard output and standard error.
 pub fn run(arguments: &[&str]) -> (i32, String, String) {
-    read(&stalltop(arguments).output().unwrap())
-}
-
-pub fn read(output: &Output) -> (i32, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    texts_of(&stalltop(arguments).output().unwrap())
 }

@@ -4,13 +4,14 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use stalltop::recording::{Mark, Replayer, Tail};
 
+use crate::child_guard::ChildGuard;
 use crate::harness::program;
 
 /// Nothing here takes so long unless it hangs.
@@ -53,7 +54,7 @@ impl Place {
         let told = self.path("told");
         let mut command = self.stalltop(&["record", "--armed", "captures"]);
         let child = command.args(options).stderr(File::create(&told).unwrap()).spawn().unwrap();
-        let mut recorder = ArmedRecorder { child, told };
+        let mut recorder = ArmedRecorder { child: ChildGuard(child), told };
         recorder.until("is armed", |told| told.contains("stalltop: armed: "));
         recorder
     }
@@ -69,7 +70,7 @@ impl Place {
 }
 
 pub struct ArmedRecorder {
-    child: Child,
+    child: ChildGuard,
     told: PathBuf,
 }
 
@@ -102,13 +103,6 @@ impl ArmedRecorder {
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}: {}", self.told());
         self.told()
-    }
-}
-
-impl Drop for ArmedRecorder {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

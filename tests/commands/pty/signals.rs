@@ -1,20 +1,21 @@
 //! Signals to processes: only where they were allowed, only after the answer `y`, and only to the process that was selected.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command};
+use std::process::Command;
 
 use nix::sys::signal::Signal;
 
+use crate::child_guard::ChildGuard;
 use crate::harness::{Session, stalltop};
 
 const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/lab/15-lock-convoy.stalltop");
 
 /// A process that is ended with the test.
-struct Sleeper(Child);
+struct Sleeper(ChildGuard);
 
 impl Sleeper {
     fn start() -> Sleeper {
-        Sleeper(Command::new("sleep").arg("600").spawn().unwrap())
+        Sleeper(ChildGuard(Command::new("sleep").arg("600").spawn().unwrap()))
     }
 
     /// Filters the tasks by its pid and its name. Its command line may be read later.
@@ -27,13 +28,6 @@ impl Sleeper {
                 .lines()
                 .any(|line| line.trim_start_matches(['│', ' ']).starts_with(&pid) && line.contains("sleep"))
         });
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -20,7 +20,7 @@ mod with_otlp {
     use std::io::{BufRead, BufReader, Write};
     use std::net::TcpStream;
     use std::path::Path;
-    use std::process::{Child, Stdio};
+    use std::process::Stdio;
     use std::sync::mpsc::{Receiver, channel};
 
     use serde_json::Value;
@@ -32,12 +32,13 @@ mod with_otlp {
     use stalltop::report::otlp::{FindingLogRecords, TelemetryResource, metrics_request};
 
     use super::*;
+    use crate::child_guard::ChildGuard;
     use crate::serve::metrics::exported_of_huge_machine;
     use crate::serve::server::{PATIENCE, Server};
 
     /// It ends with the test.
     struct Collector {
-        child: Child,
+        _child: ChildGuard,
         lines: Receiver<String>,
         port: u16,
     }
@@ -62,7 +63,7 @@ mod with_otlp {
                 let _ = child.wait();
                 return None;
             };
-            Some(Collector { child, lines, port: port.parse().unwrap() })
+            Some(Collector { _child: ChildGuard(child), lines, port: port.parse().unwrap() })
         }
 
         /// The next request of this path.
@@ -83,13 +84,6 @@ mod with_otlp {
             write!(stream, "POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len()).unwrap();
             stream.write_all(body).unwrap();
             self.next(path)["request"].clone()
-        }
-    }
-
-    impl Drop for Collector {
-        fn drop(&mut self) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
         }
     }
 

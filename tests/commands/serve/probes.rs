@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use crate::child_guard::ChildGuard;
 use crate::harness::program;
 use crate::serve::server::Server;
 use crate::until::until_some;
@@ -19,23 +20,10 @@ fn loaded_programs() -> Result<BTreeSet<u32>, aya::programs::ProgramError> {
     aya::programs::loaded_programs().map(|program| Ok(program?.id())).collect()
 }
 
-/// Killed when it is dropped.
-struct Running(Child);
-
-impl Running {
-    fn start(arguments: &[&str]) -> Running {
-        let mut command = Command::new(program());
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Running(command.spawn().unwrap())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // SIGKILL
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn start(arguments: &[&str]) -> ChildGuard {
+    let mut command = Command::new(program());
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    ChildGuard(command.spawn().unwrap())
 }
 
 /// Whether eBPF programs can be loaded; otherwise says why not.
@@ -79,8 +67,8 @@ fn programs_of_probes_and_traces_are_released_when_they_are_killed() {
     }
     let own = std::process::id().to_string();
     for arguments in [&["probe", "fs"][..], &["probe", "runq"], &["trace", "--no-config", "--for", "5m", &own]] {
-        let running = Running::start(arguments);
-        let pid = running.0.id();
+        let running = start(arguments);
+        let pid = running.id();
         are_released(&arguments.join(" "), running, pid);
     }
 }

@@ -4,13 +4,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::child_guard::ChildGuard;
 use crate::harness::program;
 use crate::until::until;
 
@@ -19,7 +20,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// It ends with the test.
 pub struct Server {
-    child: Child,
+    child: ChildGuard,
     pub address: SocketAddr,
     /// What it writes to standard error after it listens
     said: Receiver<String>,
@@ -51,7 +52,7 @@ impl Server {
         let (sender, said) = channel();
         // Its pipe stays open.
         std::thread::spawn(move || lines.for_each(|line| drop(sender.send(line))));
-        Server { child, address: address.expect("it says where it serves"), said, _state: state }
+        Server { child: ChildGuard(child), address: address.expect("it says where it serves"), said, _state: state }
     }
 
     /// Waits for a line with this text on standard error.
@@ -99,12 +100,5 @@ impl Server {
     pub fn end(mut self, signal: Signal) -> ExitStatus {
         kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
         self.child.wait().unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
