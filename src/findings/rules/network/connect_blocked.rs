@@ -8,6 +8,7 @@ use crate::findings::network_scope::NetworkScope;
 use crate::findings::remote_end_waits::{RemoteEndWait, remote_end_waits};
 use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_chain, evidence_number, evidence_text};
+use crate::findings::rules::network::are_reported_together;
 use crate::findings::wait_chain::link::ChainLink;
 use crate::sample::network::waiting_connections::ConnectionWait;
 
@@ -23,7 +24,8 @@ pub const CONNECT_BLOCKED: Rule = Rule {
                one is such a socket, and the only thread of a process in select. A warning from 2 threads; a note for one thread, \
                and for 2 connections of programs that do not wait (event loops). Requests to a socket of this host, or of \
                a container on it, with connections in its accept queue or requests in its SYN queue are not counted: listen-overflow, \
-               syn-queue-overflow. A note if that may be so: the socket listens at all addresses, and it is not known whether this is one of them.",
+               syn-queue-overflow. A note if that may be so: the socket listens at all addresses, and it is not known whether this is one of them. \
+               More than 3 addresses have one finding for all, until fewer than 3 are left.",
     caveats: "Port scanners and service discovery try hosts that do not exist. Threads of other users need privilege.",
     next_steps: &[
         "the requests: ss -tnop state syn-sent",
@@ -34,9 +36,6 @@ pub const CONNECT_BLOCKED: Rule = Rule {
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: connect_blocked,
 };
-
-/// Remote hosts that are reported one by one.
-const MAX_REPORTED_HOSTS: usize = 3;
 
 fn connect_blocked(context: &RuleContext) -> Vec<Candidate> {
     let mut waits = remote_end_waits(context.interval);
@@ -50,7 +49,7 @@ fn connect_blocked(context: &RuleContext) -> Vec<Candidate> {
         long && (wait.threads() > 0 || several)
     });
     let hosts = waits.len();
-    if hosts <= MAX_REPORTED_HOSTS {
+    if !are_reported_together(context, Kind::ConnectBlocked, hosts) {
         return waits.iter().map(|wait| candidate(context, wait, &sockets)).collect();
     }
     let worst = waits.first().map(|wait| candidate(context, wait, &sockets));

@@ -9,6 +9,7 @@ use crate::findings::rule::{Hysteresis, Rule};
 use crate::findings::rule_context::{
     Candidate, RuleContext, evidence_chain, evidence_number, evidence_optional, evidence_text,
 };
+use crate::findings::rules::network::are_reported_together;
 use crate::findings::wait_chain::link::ChainLink;
 use crate::findings::wait_chain::remote_waits::waiting_groups;
 use crate::interval::network::remote_hosts::{RemoteHostSpan, RttSpan};
@@ -24,6 +25,7 @@ pub const NETWORK_LATENCY: Rule = Rule {
                connections' own minimum, and at least 2 ms, in 2 of 3 scans of the connections. Only connections with a send \
                backlog count; in the others the host's delayed acknowledgements and its response time are part of the round \
                trip, so they count from 200 ms above their minimum. Connections of this machine with itself are left out. \
+               More than 3 hosts have one finding for all, until fewer than 3 are left. \
                The sentence names the cause: a local queue that accounts for at least half of the excess, the receiver's \
                window, the send buffer, the application, a local queue that delayed 10 % of the packets or dropped 0.1 % of \
                them although it was empty when sampled (a paced sender); otherwise the path.",
@@ -41,9 +43,6 @@ pub const NETWORK_LATENCY: Rule = Rule {
     evaluate: network_latency,
 };
 
-/// Hosts that are reported one by one. docs/metrics.md, "Fixed thresholds".
-const MAX_REPORTED_HOSTS: usize = 3;
-
 /// KB per second sent to a host from which the sentence says it.
 const MIN_REPORTED_KILOBYTES: f64 = 1.0;
 
@@ -51,7 +50,7 @@ fn network_latency(context: &RuleContext) -> Vec<Candidate> {
     let Some(remote_hosts) = context.state.remote_hosts() else { return Vec::new() };
     let mut slow: Vec<&RemoteHostSpan> =
         remote_hosts.rows.iter().filter(|remote_host| context.state.is_slow(remote_host.address)).collect();
-    if slow.len() <= MAX_REPORTED_HOSTS {
+    if !are_reported_together(context, Kind::NetworkLatency, slow.len()) {
         return slow.into_iter().filter_map(|remote_host| candidate(context, remote_host)).collect();
     }
     // Many slow hosts have a common local cause.
