@@ -76,7 +76,7 @@ pub use update::update;
 use finding_history::FindingHistory;
 use notice::ShownNotice;
 use settings_menu::HiddenPanes;
-use timeline::Timeline;
+use timeline::ShownTimeline;
 
 /// The displayed screen and the data that it is drawn from.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ pub struct State {
     pub options: SessionOptions,
     pub arrival: SampleArrival,
     pub playback: Playback,
-    pub timeline: Timeline,
+    pub timeline: ShownTimeline,
     pub graphs: GraphData,
     pub finding_history: FindingHistory,
     pub recorder: RecorderState,
@@ -114,7 +114,7 @@ impl State {
             options,
             arrival: SampleArrival::default(),
             playback: Playback::default(),
-            timeline: Timeline::default(),
+            timeline: ShownTimeline::default(),
             graphs: GraphData::new(&setup.source),
             finding_history: FindingHistory::default(),
             recorder: RecorderState::Off,

@@ -9,7 +9,7 @@ use crate::sample::Instant;
 /// The intervals of a recording, and the marks in it. Consecutive intervals of the same severity are one run, so that a day is drawn
 /// as fast as a minute.
 #[derive(Clone, Debug)]
-pub struct Timeline {
+pub struct ShownTimeline {
     /// Replay: one per interval of the recording; empty in live mode
     pub ticks: Arc<[TimelineTick]>,
     pub runs: Vec<TimelineRun>,
@@ -83,13 +83,13 @@ pub struct Mark {
     pub text: String,
 }
 
-impl Default for Timeline {
-    fn default() -> Timeline {
-        Timeline { ticks: Arc::from([]), runs: Vec::new(), marked_ns: Vec::new(), marks: Arc::from([]), position: None }
+impl Default for ShownTimeline {
+    fn default() -> ShownTimeline {
+        ShownTimeline { ticks: Arc::from([]), runs: Vec::new(), marked_ns: Vec::new(), marks: Arc::from([]), position: None }
     }
 }
 
-impl Timeline {
+impl ShownTimeline {
     /// Replaces the intervals by those of the recording as far as it has been read.
     pub(super) fn set_ticks(&mut self, ticks: Arc<[TimelineTick]>) {
         self.runs = runs(&ticks);
@@ -150,7 +150,7 @@ mod tests {
             tick(4, warning, false),
             tick(9, warning, true),
         ];
-        let mut timeline = Timeline::default();
+        let mut timeline = ShownTimeline::default();
         timeline.set_ticks(Arc::from(ticks));
         let shown: Vec<_> =
             timeline.runs.iter().map(|run| (run.before_ns, run.first_ns, run.end_ns, run.worst_severity)).collect();
