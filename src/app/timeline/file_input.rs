@@ -71,7 +71,7 @@ impl Timeline {
         }
         if !growth.growing {
             self.source = SampleSource::Closed;
-            if due.is_none() && self.store.playback().is_some_and(|playback| !playback.paused) {
+            if due.is_none() && self.store.playback().is_some_and(|playback| !playback.is_paused()) {
                 events.push(Event::SourceEnded(None));
             }
         }

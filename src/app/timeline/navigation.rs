@@ -24,9 +24,11 @@ impl Timeline {
     /// Pause, speed and all moves in time.
     pub(super) fn navigate(&mut self, effect: Effect) -> Vec<Event> {
         if let Some(playback) = self.store.playback_mut() {
-            playback.shown_since = Instant::now();
+            playback.restart_at(Instant::now());
             // A move in time pauses, so that its interval stays on the screen.
-            playback.paused |= !matches!(effect, Effect::Pause(_) | Effect::Speed(_));
+            if !matches!(effect, Effect::Pause(_) | Effect::Speed(_)) {
+                playback.set_paused(true);
+            }
         }
         let Some(at) = self.shown_index() else { return Vec::new() };
         match effect {
@@ -60,7 +62,7 @@ impl Timeline {
             Effect::Pause(paused) => {
                 (self.span_anchor, self.span_totals) = (None, None);
                 match self.store.playback_mut() {
-                    Some(playback) => playback.paused = paused,
+                    Some(playback) => playback.set_paused(paused),
                     None if paused => self.position = Position::At(at),
                     None => self.position = Position::Follow,
                 }
@@ -68,7 +70,7 @@ impl Timeline {
             }
             Effect::Speed(speed) => {
                 if let Some(playback) = self.store.playback_mut() {
-                    playback.speed = speed;
+                    playback.set_speed(speed);
                 }
                 Vec::new()
             }
@@ -175,11 +177,11 @@ impl Timeline {
         while let Some(due) = self.next_due().filter(|&due| due <= now) {
             let (Position::At(shown), Some(playback)) = (self.position, self.store.playback_mut()) else { break };
             let next = shown + 1;
-            playback.shown_since = due;
+            playback.restart_at(due);
             // At a speed that takes longer to evaluate than to play: as fast as possible.
             let is_late = now.elapsed() > PLAYBACK_SLICE;
             if is_late {
-                playback.shown_since = Instant::now();
+                playback.restart_at(Instant::now());
             }
             self.forget_other_boot(next);
             self.position = Position::At(next);
@@ -196,7 +198,7 @@ impl Timeline {
         if let Some(playback) = self.store.playback_mut()
             && at_end
             && !is_growing
-            && !std::mem::replace(&mut playback.end_reported, true)
+            && playback.reach_end()
         {
             events.push(Event::SourceEnded(None));
         }

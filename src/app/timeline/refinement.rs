@@ -44,7 +44,7 @@ impl Timeline {
         };
         self.position = Position::At(to);
         if let Some(playback) = self.store.playback_mut() {
-            playback.end_reported = false;
+            playback.clear_end();
         }
         let mut events = vec![event];
         events.extend(self.position_event());

@@ -19,7 +19,7 @@ impl Timeline {
         let Some(at) = self.shown_index() else { return Vec::new() };
         self.position = Position::At(at);
         if let Some(playback) = self.store.playback_mut() {
-            playback.paused = true;
+            playback.set_paused(true);
         }
         self.span_anchor = Some(at);
         self.span_event().into_iter().collect()
