@@ -3,7 +3,7 @@
 //! An unknown figure is `None`, never 0: a counter decreased, a file was missing, or nothing completed.
 
 pub mod aio_waits;
-pub mod block_latency;
+pub mod block_latencies;
 pub mod blocked_threads;
 pub mod boot;
 pub mod cgroup;

@@ -142,7 +142,7 @@ impl Sampler {
     /// time where it would cost more.
     pub fn enable_block_latencies(&mut self, program: PathBuf, max_cpu_share: Option<f64>) {
         if self.root.is_host() {
-            self.system.block_latencies = probe::block_latencies::BlockLatencies::start(&self.root, program, max_cpu_share);
+            self.system.block_latencies = probe::block_latencies::BlockLatencyReader::start(&self.root, program, max_cpu_share);
         }
     }
 

@@ -8,7 +8,7 @@
 //! No field has a type of an outside crate, because recordings keep these fields. What does not change between two samples is
 //! behind an `Arc` that both share, so that an unchanged process is neither copied nor compared.
 
-pub mod block_io;
+pub mod block_latencies;
 pub mod cgroup;
 pub mod context_switches;
 pub mod cpu;
@@ -52,7 +52,7 @@ pub struct Sample {
     /// Whole block devices that have done I/O since boot, sorted by id.
     pub disks: Reading<Vec<disk::Disk>>,
     /// Latency histograms of their requests; `Absent` without the eBPF program that counts them.
-    pub block_io: Reading<block_io::BlockIo>,
+    pub block_latencies: Reading<block_latencies::BlockLatencies>,
     /// In the order of /proc/net/dev.
     pub nics: Reading<Vec<network::Nic>>,
     pub protocols: network::Protocols,
@@ -101,7 +101,7 @@ impl Sample {
             memory_nodes: Vec::new(),
             pressure: pressure::Pressure::absent(Absent::NotRead),
             disks: Err(Absent::NotRead),
-            block_io: Err(Absent::NotRead),
+            block_latencies: Err(Absent::NotRead),
             nics: Err(Absent::NotRead),
             protocols: network::Protocols::absent(Absent::NotRead),
             network_namespaces: Err(Absent::NotRead),

@@ -1,9 +1,9 @@
 //! Distributions of the latencies of block requests: columns of the table `disk`, hidden unless selected, and unknown without the
-//! eBPF program that counts them. `interval/block_latency` computes the values.
+//! eBPF program that counts them. `interval/block_latencies` computes the values.
 
 use super::{Cell, Column, ColumnList, FigureInput, Unit};
 use crate::baseline;
-use crate::interval::block_latency::OperationLatency;
+use crate::interval::block_latencies::OperationLatency;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::latency_histogram::LatencyHistogram;
 

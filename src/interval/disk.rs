@@ -1,7 +1,7 @@
 //! Disk figures as in `iostat -x`, from the counters of `sample/disk`. Each kind of operation has its own await: a mean over
 //! reads, writes and flushes would say nothing. `figures/disk` names and describes the columns.
 
-use super::block_latency::{self, OperationLatency};
+use super::block_latencies::{self, OperationLatency};
 use crate::ids::DiskId;
 use crate::sample::Sample;
 pub use crate::sample::disk::Operation;
@@ -34,7 +34,7 @@ pub struct DiskSpan {
     pub busy: Option<Ratio>,
     /// Requests were in flight at both samples and none completed in between
     pub stalled: bool,
-    /// Distributions of latency by operation, in their order; empty where they are not known (`Sample::block_io`)
+    /// Distributions of latency by operation, in their order; empty where they are not known (`Sample::block_latencies`)
     pub latencies: Vec<OperationLatency>,
 }
 
@@ -174,7 +174,7 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<DiskS
         .filter_map(|(index, disk)| {
             let before = find_disk(was, disk.id).filter(|before| is_same_device(before, disk))?;
             let span = DiskSpan::between(index, before, disk, seconds)?;
-            Some(DiskSpan { latencies: block_latency::between(older, newer, disk.id), ..span })
+            Some(DiskSpan { latencies: block_latencies::between(older, newer, disk.id), ..span })
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! The readers of the whole machine: files of /proc and /sys that each sample reads, whatever tasks there are.
 
 use super::clock::SampleClock;
-use super::probe::block_latencies::BlockLatencies;
+use super::probe::block_latencies::BlockLatencyReader;
 use super::root::Root;
 use super::scan::TaskScanner;
 use super::scan::new_pids::ForkCounters;
@@ -17,7 +17,7 @@ pub struct SystemReaders {
     memory: memory::MemoryReader,
     pressure: pressure::PressureReader,
     pub disk: disk::DiskReader,
-    pub block_latencies: BlockLatencies,
+    pub block_latencies: BlockLatencyReader,
     pub network: network::NetworkReader,
     pub cgroup: cgroup::CgroupReader,
 }
@@ -37,7 +37,7 @@ impl SystemReaders {
         sample.memory_nodes = memory::nodes_under_pressure(root, &sample.pressure);
         sample.read_delays.disks_us = clock.read_delay_us(sample.at);
         sample.disks = self.disk.sample(root);
-        sample.block_io = self.block_latencies.read(sample.disks.as_deref().unwrap_or_default());
+        sample.block_latencies = self.block_latencies.read(sample.disks.as_deref().unwrap_or_default());
         sample.read_delays.nics_us = clock.read_delay_us(sample.at);
         sample.nics = self.network.sample(root);
         sample.protocols = self.network.protocols(root);

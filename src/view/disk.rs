@@ -175,7 +175,7 @@ fn operation_cell(line: &DiskLine, cell: CellContent) {
 /// The table of disks for a width.
 pub fn table(state: &State, width: u16) -> Columns<fn(&DiskLine, CellContent)> {
     let mut specs = DISK_COLUMNS.to_vec();
-    let is_known = |shown: &Evaluation| shown.interval.newer.block_io.is_ok();
+    let is_known = |shown: &Evaluation| shown.interval.newer.block_latencies.is_ok();
     let has_p99 = state.current().is_some_and(is_known);
     if has_p99 {
         let after_await = specs.iter().position(|spec| spec.is_figure(&disk_operation::AWAIT_SECONDS));

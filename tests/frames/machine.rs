@@ -14,7 +14,7 @@ use stalltop::findings::{Evaluation, Evidence, Finding, Kind, Severity, Subject,
 use stalltop::ids::{CpuId, DiskId};
 use stalltop::interval::Interval;
 use stalltop::interval::disk::Operation;
-use stalltop::sample::block_io::BlockIo;
+use stalltop::sample::block_latencies::BlockLatencies;
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
@@ -139,7 +139,7 @@ impl Machine {
         sample.stacks = self.stacks();
         if self.devices.iter().any(|device| !device.read_latencies.is_empty()) {
             let buckets = self.devices.iter().flat_map(|device| device.latencies_at(k)).collect();
-            sample.block_io = Ok(BlockIo { since_boottime_ns: instant(0).boottime_ns, buckets });
+            sample.block_latencies = Ok(BlockLatencies { since_boottime_ns: instant(0).boottime_ns, buckets });
         }
         sample.user_stacks = Ok(self.user_stacks());
         sample.cost = SamplingCost {

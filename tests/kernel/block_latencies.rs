@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use stalltop::kernel::Root;
 use stalltop::kernel::disk::DiskReader;
-use stalltop::kernel::probe::block_latencies::{BlockLatencies, try_to_attach};
+use stalltop::kernel::probe::block_latencies::{BlockLatencyReader, try_to_attach};
 
 use crate::child_guard::ChildGuard;
 use crate::loop_device::LoopDevice;
@@ -36,14 +36,14 @@ fn a_limited_program_counts_for_a_part_of_the_time() {
         return println!("skipped: needs losetup");
     };
     let mut disks = DiskReader::default();
-    let mut latencies = BlockLatencies::start(&Root::host(), program.to_owned(), Some(SHARE));
+    let mut latencies = BlockLatencyReader::start(&Root::host(), program.to_owned(), Some(SHARE));
     latencies.wait_until_attached(&Root::host()).unwrap();
     // Requests that were counted, and completed
     let mut read = || {
         let disks = disks.sample(&Root::host()).unwrap();
         let disk = disks.iter().find(|disk| disk.name.as_bytes() == device.name().as_bytes()).unwrap();
-        let block_io = latencies.read(&disks).unwrap();
-        let counted: u64 = block_io.of_disk(disk.id).iter().map(|bucket| bucket.completed.0).sum();
+        let block_latencies = latencies.read(&disks).unwrap();
+        let counted: u64 = block_latencies.of_disk(disk.id).iter().map(|bucket| bucket.completed.0).sum();
         (counted, disk.reads.completed.0)
     };
     let reads_before = read().1;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use stalltop::ids::DiskId;
-use stalltop::sample::block_io::BlockIo;
+use stalltop::sample::block_latencies::BlockLatencies;
 use stalltop::sample::disk::Operation;
 use stalltop::sample::{Absent, Name, Sample};
 
@@ -237,10 +237,13 @@ fn reads_with_outliers(seconds: u64, known: std::ops::Range<u64>) -> Vec<Arc<Sam
         let disk = synthetic::disk(HOSTILE).reads(synthetic::operations(second * 100, 4, second * 100));
         let sda = DiskId { major: 8, minor: 0 };
         let bucket = |(bucket, each): (u8, u64)| synthetic::latency_bucket(sda, Operation::Read, bucket, second * each);
-        let block_io = BlockIo { since_boottime_ns: 1, buckets: [(80, 98), (160, 2)].map(bucket).to_vec() };
+        let block_latencies = BlockLatencies { since_boottime_ns: 1, buckets: [(80, 98), (160, 2)].map(bucket).to_vec() };
         let is_known = known.contains(&second);
         let sample = synthetic::sample_at(support::instant(second * 1000)).cpus([synthetic::cpu_times(0, 0, second * 100, 0)]);
-        sample.disk(disk).with(|sample| sample.block_io = if is_known { Ok(block_io) } else { Err(Absent::NotRead) }).shared()
+        sample
+            .disk(disk)
+            .with(|sample| sample.block_latencies = if is_known { Ok(block_latencies) } else { Err(Absent::NotRead) })
+            .shared()
     };
     (0..=seconds).map(sample).collect()
 }
@@ -292,10 +295,10 @@ fn a_page_says_of_how_many_disks_it_has_no_map() {
                 synthetic::disk(name.as_str()).id(8, minor).reads(synthetic::operations(second * 100, 4, second * 100))
             };
             let bucket = |minor: u32| synthetic::latency_bucket(DiskId { major: 8, minor }, Operation::Read, 80, second * 100);
-            let block_io = BlockIo { since_boottime_ns: 1, buckets: numbers.clone().map(bucket).collect() };
+            let block_latencies = BlockLatencies { since_boottime_ns: 1, buckets: numbers.clone().map(bucket).collect() };
             let sample = synthetic::sample_at(support::instant(second * 1000));
             let sample = numbers.fold(sample, |sample, minor| sample.disk(disk(minor)));
-            sample.with(|sample| sample.block_io = Ok(block_io)).shared()
+            sample.with(|sample| sample.block_latencies = Ok(block_latencies)).shared()
         };
         support::record_into(&file, "disks", &(0..=10).map(sample).collect::<Vec<_>>(), ["", ""]);
         report(&file, &page)

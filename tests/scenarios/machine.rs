@@ -146,7 +146,7 @@ impl Machine {
         sample.exits = phase.exits.as_ref().map(|ends| self.exits(phase, ends)).ok_or(Absent::NoPermission);
         sample.load = Ok(Load { one: phase.load, ..Load::default() });
         sample.disks = Ok(phase.disk.iter().map(|disk| self.disk(phase, disk)).collect());
-        sample.block_io = self.block_io(phase);
+        sample.block_latencies = self.block_latencies(phase);
         sample.tasks = Ok(self.tasks(phase));
         sample.cgroups = Ok(phase.cgroup.iter().map(|group| self.cgroup(group)).collect());
         sample.io_limits = phase.cgroup.iter().flat_map(|group| self.io_limits(phase, group)).collect();

@@ -4,7 +4,7 @@ use super::*;
 use crate::baseline::learned::MIN_TAIL_OBSERVATIONS;
 use crate::baseline::request_latencies::MIN_TAIL_REQUESTS;
 use crate::baseline::{Quantiles, RequestStatus};
-use crate::interval::block_latency::OperationLatency;
+use crate::interval::block_latencies::OperationLatency;
 use crate::interval::latency_histogram::LatencyHistogram;
 
 /// Buckets with the middle of 0.557 ms, 1.11 ms, 8.91 ms and 143 ms

@@ -14,7 +14,7 @@ use super::slot_table::SlotTable;
 use crate::ids::DiskId;
 use crate::kernel::sys::{self, SharedWords};
 use crate::sample::Name;
-use crate::sample::block_io::LatencyBucket;
+use crate::sample::block_latencies::LatencyBucket;
 use crate::sample::disk::{Disk, Operation};
 use crate::sample::histogram_bucket::HistogramBucket;
 use crate::units::Counter;

@@ -17,7 +17,7 @@ use super::{load_obstacle, possible_cpus};
 use crate::kernel::fields::parse_single_u64;
 use crate::kernel::root::Root;
 use crate::kernel::scan::read_clock_ns;
-use crate::sample::block_io::BlockIo;
+use crate::sample::block_latencies::BlockLatencies;
 use crate::sample::disk::Disk;
 use crate::sample::{Absent, Reading};
 
@@ -26,7 +26,7 @@ const NS_PER_REQUEST: u64 = 125;
 
 /// The program, in whatever state it is.
 #[derive(Debug)]
-pub struct BlockLatencies {
+pub struct BlockLatencyReader {
     state: State,
     /// It is kept until it has exited, so that it becomes no zombie.
     loader: Option<LoaderProcess>,
@@ -50,10 +50,10 @@ struct Counting {
     duty_cycle: DutyCycle,
 }
 
-impl Default for BlockLatencies {
-    fn default() -> BlockLatencies {
+impl Default for BlockLatencyReader {
+    fn default() -> BlockLatencyReader {
         let state = State::Off(Absent::NotRead);
-        BlockLatencies { state, loader: None, max_cpu_share: None }
+        BlockLatencyReader { state, loader: None, max_cpu_share: None }
     }
 }
 
@@ -83,10 +83,10 @@ fn attach(layout: BlockLayout, loaded: Result<Loaded, ProbeError>) -> Result<Blo
     Ok(probe)
 }
 
-impl BlockLatencies {
+impl BlockLatencyReader {
     /// Starts the loader, which is `program`; does not wait. With a share, the program is attached for so much of the
     /// time that it takes no more of a CPU.
-    pub fn start(root: &Root, program: PathBuf, max_cpu_share: Option<f64>) -> BlockLatencies {
+    pub fn start(root: &Root, program: PathBuf, max_cpu_share: Option<f64>) -> BlockLatencyReader {
         let layout = layout(root);
         let (state, loader) = match load_obstacle(root) {
             Some((why, _)) => (State::Off(why), None),
@@ -95,11 +95,11 @@ impl BlockLatencies {
                 Err(_) => (State::Off(Absent::Unsupported), None),
             },
         };
-        BlockLatencies { state, loader, max_cpu_share }
+        BlockLatencyReader { state, loader, max_cpu_share }
     }
 
     /// What was counted of these devices, which are sorted by id.
-    pub fn read(&mut self, disks: &[Disk]) -> Reading<BlockIo> {
+    pub fn read(&mut self, disks: &[Disk]) -> Reading<BlockLatencies> {
         self.attach_when_loaded();
         if !matches!(self.state, State::Loading(_)) && self.loader.as_mut().is_some_and(LoaderProcess::has_exited) {
             self.loader = None;
@@ -113,7 +113,7 @@ impl BlockLatencies {
         counting.duty_cycle.measure(counting.probe.requests(), boottime_ns());
         let since_boottime_ns = counting.since_ns;
         self.attach_or_detach();
-        Ok(BlockIo { since_boottime_ns, buckets })
+        Ok(BlockLatencies { since_boottime_ns, buckets })
     }
 
     /// Whether the program is attached for a part of the time only: then `pace` is to be called about ten times a second.

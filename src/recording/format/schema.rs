@@ -12,7 +12,7 @@ use super::names::{Interner, Names};
 use super::table::{Rows, Table};
 use super::wire::{LATER_KIND, Malformed};
 use crate::ids::{CpuId, GroupId};
-use crate::sample::block_io::LatencyBucket;
+use crate::sample::block_latencies::LatencyBucket;
 use crate::sample::cgroup::{Cgroup, CgroupWeight, ContainerName, IoLimit};
 use crate::sample::cpu::{CpuFrequency, CpuTimes};
 use crate::sample::delays::TaskDelays;
@@ -67,7 +67,7 @@ columns! { Sample: 512 {
     limits,
     cpu_frequencies,
     stacks,
-    block_io,
+    block_latencies,
     user_stacks,
     memory_nodes,
 } not recorded { context_switches = Err(Absent::NotRead) } }
@@ -173,7 +173,7 @@ pub const LISTS: &[List] = lists! {
     53 "limits": Limit, keys 14, steps 14, |s| s.limits.as_ref().map(|limits| &limits.rows), |s| s.limits.as_mut().map(|limits| &mut limits.rows);
     42 "reading times of processes": ReadTime, keys 1, steps 2, |s| s.tasks.as_ref().map(|tasks| &tasks.read_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.read_times);
     68 "run times of threads": RunTime, keys 4, steps 6, |s| s.tasks.as_ref().map(|tasks| &tasks.run_times), |s| s.tasks.as_mut().map(|tasks| &mut tasks.run_times);
-    63 "latencies of block requests": LatencyBucket, keys 4, steps 4, |s| s.block_io.as_ref().map(|io| &io.buckets), |s| s.block_io.as_mut().map(|io| &mut io.buckets);
+    63 "latencies of block requests": LatencyBucket, keys 4, steps 4, |s| s.block_latencies.as_ref().map(|all| &all.buckets), |s| s.block_latencies.as_mut().map(|all| &mut all.buckets);
     55 "CPU frequencies": CpuFrequency, keys 1, steps 1, |s| Ok(&s.cpu_frequencies), |s| Ok(&mut s.cpu_frequencies);
     58 "memory of NUMA nodes": MemoryNode, keys 1, steps 1, |s| Ok(&s.memory_nodes), |s| Ok(&mut s.memory_nodes);
     62 "kernel stacks of stuck threads": ThreadStack, keys 3, steps 3, |s| s.stacks.as_ref(), |s| s.stacks.as_mut();

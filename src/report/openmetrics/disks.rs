@@ -9,7 +9,7 @@ use crate::findings::Evaluation;
 use crate::ids::DiskId;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::latency_histogram::LatencyHistogram;
-use crate::sample::block_io::LatencyBucket;
+use crate::sample::block_latencies::LatencyBucket;
 use crate::sample::disk::Disk;
 use crate::units::SmallSort;
 
@@ -46,7 +46,7 @@ impl DiskMetrics {
         let candidates: Vec<DiskId> = spans.iter().map(|span| span.id).collect();
         let now_ns = interval.at().boottime_ns;
         let left_out = self.disks.update(&candidates, now_ns);
-        let requests = interval.newer.block_io.as_ref().ok();
+        let requests = interval.newer.block_latencies.as_ref().ok();
         let counted = |disk: &&DiskId| requests.is_some_and(|requests| !requests.of_disk(**disk).is_empty());
         self.with_histograms.update(&candidates.iter().filter(counted).copied().collect::<Vec<_>>(), now_ns);
         let input = FigureInput::from(evaluation);

@@ -26,7 +26,7 @@ pub enum Coverage {
 
 impl Coverage {
     pub fn from_interval(interval: &Interval) -> Coverage {
-        let attached = |sample: &Sample| Some(sample.block_io.as_ref().ok()?.since_boottime_ns);
+        let attached = |sample: &Sample| Some(sample.block_latencies.as_ref().ok()?.since_boottime_ns);
         match (attached(&interval.older), attached(&interval.newer)) {
             (Some(older), Some(newer)) if older == newer => Coverage::Whole,
             _ => Coverage::Incomplete,
@@ -149,7 +149,7 @@ impl LatencyMaps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interval::block_latency::OperationLatency;
+    use crate::interval::block_latencies::OperationLatency;
     use crate::interval::disk::OpSpan;
 
     /// A disk with that many reads, of which as many were measured in bucket 80.

@@ -92,7 +92,7 @@ pub fn quantiles(histogram: &LatencyHistogram) -> SafeText {
 
 /// Why the latencies of single requests are not known in this interval; `None` if they are, for devices that have requests.
 pub fn obstacle(evaluation: &Evaluation) -> Option<SafeText> {
-    let why = evaluation.interval.newer.block_io.as_ref().err()?;
+    let why = evaluation.interval.newer.block_latencies.as_ref().err()?;
     Some(match why {
         Absent::NotRead => "the probe is off".into(),
         Absent::NoPermission => "the probe needs root".into(),

@@ -198,7 +198,7 @@ pub fn distribution_pane(state: &State, evaluation: &Evaluation, _: &ScreenLayou
     let title = SafeLine::new(safe!("{} {}", name(evaluation, disk), operation.plural()), StyleRole::Bold)
         .with(safe!(": seconds by await, last {}", time::duration(f64::from(all))), StyleRole::Dim);
     // Of a recording without it, the page of the device says so.
-    let is_off = matches!(evaluation.interval.newer.block_io, Err(Absent::NotRead));
+    let is_off = matches!(evaluation.interval.newer.block_latencies, Err(Absent::NotRead));
     let note = latency_map::obstacle(evaluation).filter(|_| !is_off).map(|why| SafeLine::new(why, StyleRole::Dim));
     let mut inner = pane.framed(title, note.unwrap_or_default());
     let status = latency_status(evaluation, disk.id, operation);

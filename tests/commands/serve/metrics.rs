@@ -14,7 +14,7 @@ use stalltop::ids::DiskId;
 use stalltop::recording::Replayer;
 use stalltop::report::openmetrics::names::METRICS;
 use stalltop::report::openmetrics::{Exporter, Format, MetricFamily, SamplingStatus, Value, encode};
-use stalltop::sample::block_io::BlockIo;
+use stalltop::sample::block_latencies::BlockLatencies;
 use stalltop::sample::cgroup::{Cgroup, CgroupPressure};
 use stalltop::sample::disk::Operation;
 use stalltop::sample::pressure::{Stall, StallLine};
@@ -259,12 +259,12 @@ pub fn exported_of_huge_machine() -> Vec<Vec<MetricFamily>> {
             let each = [(Operation::Read, 60), (Operation::Read, 110), (Operation::Write, 70), (Operation::Flush, 90)];
             each.map(|(operation, bucket)| latency_bucket(disk, operation, bucket, second * u64::from(bucket)))
         };
-        let requests = BlockIo { since_boottime_ns: 1, buckets: disks.flat_map(of_disk).collect() };
+        let requests = BlockLatencies { since_boottime_ns: 1, buckets: disks.flat_map(of_disk).collect() };
         let line = StallLine { total_us: Counter(second * 1000), ..StallLine::default() };
         machine
             .with(|sample| {
                 sample.cgroups = Ok(cgroups);
-                sample.block_io = Ok(requests);
+                sample.block_latencies = Ok(requests);
                 sample.pressure.irq = Ok(Stall { some: None, full: Some(line) });
             })
             .shared()

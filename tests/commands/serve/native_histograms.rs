@@ -16,7 +16,7 @@ use stalltop::findings::Evaluator;
 use stalltop::ids::DiskId;
 use stalltop::interval::latency_histogram::LatencyHistogram;
 use stalltop::report::openmetrics::{self, Exporter, Format, SamplingStatus};
-use stalltop::sample::block_io::{BlockIo, LatencyBucket};
+use stalltop::sample::block_latencies::{BlockLatencies, LatencyBucket};
 use stalltop::sample::disk::Operation;
 use stalltop::units::Counter;
 
@@ -95,7 +95,7 @@ fn a_decoder_reads_all_families_and_both_kinds_of_buckets() {
     assert_eq!(histograms, 6, "two disks with three operations");
 }
 
-/// The metrics after a second in which a disk has done these reads. Buckets as in `sample::block_io`.
+/// The metrics after a second in which a disk has done these reads. Buckets as in `sample::block_latencies`.
 fn metrics(exporter: &mut Exporter, buckets: &[(u8, u64)]) -> Vec<openmetrics::MetricFamily> {
     let at = |second: u64| {
         let times = cpu_times(second * 10, 0, second * 90, 0);
@@ -105,8 +105,8 @@ fn metrics(exporter: &mut Exporter, buckets: &[(u8, u64)]) -> Vec<openmetrics::M
             on_device: Counter(count),
             ..latency_bucket(DiskId { major: 8, minor: 16 }, Operation::Read, bucket, count)
         };
-        let counts = BlockIo { since_boottime_ns: 1, buckets: buckets.iter().map(bucket).collect() };
-        machine.with(|sample| sample.block_io = Ok(counts)).shared()
+        let counts = BlockLatencies { since_boottime_ns: 1, buckets: buckets.iter().map(bucket).collect() };
+        machine.with(|sample| sample.block_latencies = Ok(counts)).shared()
     };
     let mut evaluator = SampleEvaluator::new(Arc::new(host()), Evaluator::new(Baselines::default()));
     let evaluation = (1..3).find_map(|second| evaluator.evaluate(at(second))).unwrap();

@@ -2,7 +2,7 @@
 
 use stalltop::ids::DiskId;
 use stalltop::interval::disk::Operation;
-use stalltop::sample::block_io::LatencyBucket;
+use stalltop::sample::block_latencies::LatencyBucket;
 use stalltop::sample::disk::{Disk, DiskFacts};
 use stalltop::sample::network::Nic;
 use stalltop::sample::{Absent, Name};

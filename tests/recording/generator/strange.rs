@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stalltop::ids::CpuId;
-use stalltop::sample::block_io::BlockIo;
+use stalltop::sample::block_latencies::BlockLatencies;
 use stalltop::sample::cgroup::CgroupWeight;
 use stalltop::sample::cpu::{Cpu, CpuFrequency, Load};
 use stalltop::sample::exits::{Exits, UnlistedExits};
@@ -41,7 +41,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         memory: d.reading(memory),
         pressure: Pressure { cpu: d.reading(stall), io: d.reading(stall), memory: d.reading(stall), irq: d.reading(stall) },
         disks: d.reading(|d| d.list(3, disk)),
-        block_io: d.reading(|d| BlockIo { since_boottime_ns: d.u64(), buckets: d.list(5, latency_bucket) }),
+        block_latencies: d.reading(|d| BlockLatencies { since_boottime_ns: d.u64(), buckets: d.list(5, latency_bucket) }),
         nics: d.reading(|d| d.list(3, nic)),
         protocols: protocols(d),
         limits: d.reading(|d| Limits {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stalltop::ids::{CgroupId, CgroupVersion, DiskId};
-use stalltop::sample::block_io::LatencyBucket;
+use stalltop::sample::block_latencies::LatencyBucket;
 use stalltop::sample::cgroup::owner::ContainerRuntime;
 use stalltop::sample::cgroup::{
     Cgroup, CgroupPressure, CgroupPressureAverages, ContainerName, IoLimit, IoMax, IoStat, StallAverages,

@@ -1,7 +1,7 @@
 //! Disks, cgroups and limits of the machine of a scenario, as a sample shows them.
 
 use stalltop::ids::DiskId;
-use stalltop::sample::block_io::BlockIo;
+use stalltop::sample::block_latencies::BlockLatencies;
 use stalltop::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat};
 use stalltop::sample::disk::Operation::{Flush, Read, Write};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
@@ -45,7 +45,7 @@ impl Machine {
     }
 
     /// The histograms of the disks with measured requests; none where no disk has any.
-    pub(super) fn block_io(&self, phase: &Phase) -> Reading<BlockIo> {
+    pub(super) fn block_latencies(&self, phase: &Phase) -> Reading<BlockLatencies> {
         let mut buckets = Vec::new();
         for disk in &phase.disk {
             for ((word, op), operation) in operations(disk).into_iter().zip([Read, Write, Flush]) {
@@ -64,7 +64,7 @@ impl Machine {
         let is_measured =
             |disk: &format::Disk| operations(disk).iter().any(|(_, op)| op.is_some_and(|op| !op.measured.is_empty()));
         match phase.disk.iter().any(is_measured) {
-            true => Ok(BlockIo { since_boottime_ns: 1, buckets }),
+            true => Ok(BlockLatencies { since_boottime_ns: 1, buckets }),
             false => Err(Absent::NotRead),
         }
     }

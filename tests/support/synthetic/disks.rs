@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use stalltop::ids::DiskId;
 use stalltop::sample::Name;
-use stalltop::sample::block_io::LatencyBucket;
+use stalltop::sample::block_latencies::LatencyBucket;
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters, Operation};
 use stalltop::units::Counter;
 

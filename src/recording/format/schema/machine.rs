@@ -6,7 +6,7 @@ use crate::ids::{CgroupId, CgroupVersion, CpuId, DiskId, NicId, ProcessId};
 use crate::recording::format::columns::{Columns, columns, read_at, write_at};
 use crate::recording::format::names::{Interner, Names};
 use crate::recording::format::wire::{LATER_KIND, Malformed};
-use crate::sample::block_io::{BlockIo, LatencyBucket};
+use crate::sample::block_latencies::{BlockLatencies, LatencyBucket};
 use crate::sample::cgroup::owner::ContainerRuntime;
 use crate::sample::cgroup::{
     Cgroup, CgroupPressure, CgroupPressureAverages, CgroupWeight, ContainerName, IoLimit, IoMax, IoStat, StallAverages,
@@ -135,7 +135,7 @@ columns! { Disk: 40 {
 } }
 columns! { OpCounters: 8 { completed, merged, sectors, time_ms } }
 
-columns! { BlockIo: 4 { since_boottime_ns, buckets } }
+columns! { BlockLatencies: 4 { since_boottime_ns, buckets } }
 columns! { LatencyBucket: 12 { disk, operation, bucket, completed, sequential, queued, on_device } }
 
 columns! { Nic: 40 {

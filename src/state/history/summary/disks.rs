@@ -72,7 +72,7 @@ fn class_shares(histogram: &LatencyHistogram) -> [f32; LATENCY_CLASSES.len()] {
 mod tests {
     use super::*;
     use crate::interval::disk::Operation::Read;
-    use crate::sample::block_io::BlockIo;
+    use crate::sample::block_latencies::BlockLatencies;
     use crate::sample::histogram_bucket::HistogramBucket;
     use crate::state::history::summary::{GraphFigure, IntervalSummary};
     use crate::synthetic::{disk, evaluation, latency_bucket, operations, sample};
@@ -86,7 +86,7 @@ mod tests {
             let buckets = latencies.map(|(bucket, count)| latency_bucket(id, Read, bucket, count)).collect();
             let reads = operations(requests.iter().sum(), 0, 0);
             let sample = sample(second as f64).disk(disk("sda").id(8, 0).reads(reads));
-            sample.with(|sample| sample.block_io = Ok(BlockIo { since_boottime_ns: 1, buckets }))
+            sample.with(|sample| sample.block_latencies = Ok(BlockLatencies { since_boottime_ns: 1, buckets }))
         };
         let evaluation = evaluation(sample(5, [10, 10]), sample(6, [85, 35]));
         let summary = IntervalSummary::from_evaluation(&evaluation, None);

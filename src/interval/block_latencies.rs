@@ -1,9 +1,9 @@
-//! Distributions of the latencies of block requests in an interval: differences of the histograms of `sample/block_io`.
+//! Distributions of the latencies of block requests in an interval: differences of the histograms of `sample/block_latencies`.
 
 use super::latency_histogram::LatencyHistogram;
 use crate::ids::DiskId;
 use crate::sample::Sample;
-use crate::sample::block_io::LatencyBucket;
+use crate::sample::block_latencies::LatencyBucket;
 use crate::sample::disk::Operation;
 use crate::units::{Counter, Ratio};
 
@@ -30,8 +30,8 @@ impl OperationLatency {
 
 /// The distributions of a device by operation, of those with requests. Empty without the eBPF program.
 pub(super) fn between(older: &Sample, newer: &Sample, disk: DiskId) -> Vec<OperationLatency> {
-    let Ok(now) = &newer.block_io else { return Vec::new() };
-    let was = match &older.block_io {
+    let Ok(now) = &newer.block_latencies else { return Vec::new() };
+    let was = match &older.block_latencies {
         Ok(was) if was.since_boottime_ns == now.since_boottime_ns => was.of_disk(disk),
         // Attached in this interval: all that it has counted is of it.
         _ if now.since_boottime_ns >= older.at.boottime_ns => &[],
@@ -67,7 +67,7 @@ pub(super) fn between(older: &Sample, newer: &Sample, disk: DiskId) -> Vec<Opera
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::block_io::BlockIo;
+    use crate::sample::block_latencies::BlockLatencies;
     use crate::sample::{Absent, Instant};
 
     const DISK: DiskId = DiskId { major: 8, minor: 16 };
@@ -80,7 +80,7 @@ mod tests {
 
     fn sample(boottime_ns: u64, since_boottime_ns: u64, buckets: Vec<LatencyBucket>) -> Sample {
         let mut sample = Sample::empty(Instant { boottime_ns, ..Instant::default() });
-        sample.block_io = Ok(BlockIo { since_boottime_ns, buckets });
+        sample.block_latencies = Ok(BlockLatencies { since_boottime_ns, buckets });
         sample
     }
 
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(requests(&sample(16, 5, buckets(1)), &newer), None, "attached before it");
         assert_eq!(requests(&sample(10, 15, buckets(9)), &newer), None);
         let mut without = newer.clone();
-        without.block_io = Err(Absent::NoPermission);
+        without.block_latencies = Err(Absent::NoPermission);
         assert_eq!(requests(&newer, &without), None);
     }
 }

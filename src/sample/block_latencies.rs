@@ -1,5 +1,5 @@
 //! Latency histograms of block requests: cumulative counts, as the eBPF program of assets/probe counts them when requests complete.
-//! `kernel/probe/block` reads them; `interval/block_latency` computes quantiles.
+//! `kernel/probe/block` reads them; `interval/block_latencies` computes quantiles.
 //!
 //! Only devices with requests of their own have them: not dm, md, zram and brd, which pass their I/O on as it comes.
 
@@ -9,7 +9,7 @@ use crate::units::Counter;
 
 /// The histograms of all devices.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct BlockIo {
+pub struct BlockLatencies {
     /// CLOCK_BOOTTIME at which the program was first attached: all counts began at 0. Where it would take too much CPU time it is attached
     /// for a part of the time, so that these are fewer requests than those of /proc/diskstats.
     pub since_boottime_ns: u64,
@@ -17,7 +17,7 @@ pub struct BlockIo {
     pub buckets: Vec<LatencyBucket>,
 }
 
-impl BlockIo {
+impl BlockLatencies {
     /// The buckets of one device.
     pub fn of_disk(&self, disk: DiskId) -> &[LatencyBucket] {
         let start = self.buckets.partition_point(|bucket| bucket.disk < disk);
