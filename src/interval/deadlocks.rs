@@ -191,7 +191,7 @@ mod tests {
             owner: BlockedWait { seen_count, ..holder },
             kernel_lock: None,
             timed_waiters: 0,
-            awaited_monitor: None,
+            awaited_java_lock: None,
         }
     }
 

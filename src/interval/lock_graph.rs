@@ -9,7 +9,7 @@ use super::blocked_threads::BlockedThread;
 use super::holder_activity::HolderActivity;
 use super::owner_peers::{Peer, asked_hosts, may_await_answer, owner_peers};
 use crate::ids::TaskId;
-use crate::sample::waits::{KernelLockOwner, LockOwner, OwnerField, Syscall, WaitClass, Waits, WakerChecks};
+use crate::sample::waits::{JavaLockKind, KernelLockOwner, LockOwner, OwnerField, Syscall, WaitClass, Waits, WakerChecks};
 use crate::sample::{Host, Sample};
 use crate::units::reaches_threshold;
 
@@ -49,13 +49,13 @@ impl Owner {
         let machine = host.machine.as_bytes();
         let mut thread = BlockedThread::new(machine, &row.owner);
         // HotSpot lets one of the threads behind a monitor wait again and again, with a timeout.
-        thread.wait.has_timeout &= row.awaited_monitor.is_none();
+        thread.wait.has_timeout &= row.awaited_java_lock.is_none_or(|lock| lock.kind != JavaLockKind::Monitor);
         let call = row.owner.syscall.and_then(|call| Syscall::from_number(machine, call));
         let lock_call = call.filter(|call| call.is_contended_futex() || call.is_likely_mutex());
-        let monitor = row.awaited_monitor.map(|monitor| futex_lock(row, monitor, false));
+        let java_lock = row.awaited_java_lock.map(|lock| futex_lock(row, lock.address, false));
         // With the C library musl the call looks like that on a mutex.
         let in_timed_futex = thread.wait.has_timeout && matches!(thread.class, WaitClass::Futex | WaitClass::Lock);
-        let is_no_lock = row.field == OwnerField::JavaMonitor && in_timed_futex;
+        let is_no_lock = row.field.is_of_java() && in_timed_futex;
         let by_call = lock_call
             .filter(|_| !is_no_lock)
             .and_then(|call| Some(futex_lock(row, call.futex_wait()?.address(), call.is_shared_futex())));
@@ -67,15 +67,15 @@ impl Owner {
             waiters: f64::from(row.waiters) / sub_samples,
             seen_share: f64::from(row.owner.seen_count) / sub_samples,
             activity: match row.field {
-                OwnerField::JavaMonitor if monitor.is_some() => HolderActivity::Lock,
+                field if field.is_of_java() && java_lock.is_some() => HolderActivity::Lock,
                 // Thread.sleep is no system call of its own.
-                OwnerField::JavaMonitor if in_timed_futex => HolderActivity::TimedWait,
+                field if field.is_of_java() && in_timed_futex => HolderActivity::TimedWait,
                 _ => awaited.owner_activity(&thread, call),
             },
-            has_timeout: thread.wait.has_timeout && by_call.is_some(),
+            has_timeout: thread.wait.has_timeout && (java_lock.is_some() || by_call.is_some()),
             untimed_waiters: f64::from(row.waiters.saturating_sub(row.timed_waiters)) / sub_samples,
             thread,
-            wanted: monitor.or(by_call).or(row.kernel_lock.map(LockId::Kernel)),
+            wanted: java_lock.or(by_call).or(row.kernel_lock.map(LockId::Kernel)),
         }
     }
 

@@ -243,7 +243,7 @@ fn contended_sightings(waits: &Waits, counts: &WaitCounts, group: u16) -> f64 {
                     | FutexWait::OwnerWord { .. }
                     | FutexWait::PiLock { .. }
                     | FutexWait::LightweightLock { .. }
-                    | FutexWait::JavaMonitor { .. }
+                    | FutexWait::JavaLock { .. }
             )
         )
     };

@@ -252,7 +252,7 @@ mod tests {
             owner: wait(100, tid, "unix_stream_data_wait", 5),
             kernel_lock: None,
             timed_waiters: 0,
-            awaited_monitor: None,
+            awaited_java_lock: None,
         };
         let last = owner(102, 0x1000);
         let row = OwnerPeer { owner: last.owner.task, peer: 200, is_pipe: false, may_answer: true };

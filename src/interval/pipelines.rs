@@ -176,7 +176,7 @@ mod tests {
             syscall: None,
             has_timeout: false,
             is_behind_named_owner: false,
-            is_in_java_monitor: false,
+            java_lock: None,
             wait_event: None,
         };
         let thread = |&(pid, wchan, seen_count): &(u32, &str, u16)| ThreadWait {

@@ -192,7 +192,7 @@ impl Sightings {
                     | FutexWait::OwnerWord { .. }
                     | FutexWait::PiLock { .. }
                     | FutexWait::LightweightLock { .. }
-                    | FutexWait::JavaMonitor { .. }
+                    | FutexWait::JavaLock { .. }
             )
         );
         let count = match (wait.class, is_contended) {

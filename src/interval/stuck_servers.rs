@@ -172,7 +172,10 @@ fn halted_seconds(process: &Process, newer: &Sample) -> Option<f64> {
 fn lock_queue(newer: &Sample, counts: &WaitCounts, group: u16) -> Option<WaitQueueSpan> {
     let sub_samples = u32::try_from(counts.sub_samples.len()).unwrap_or(u32::MAX);
     let queues = wait_queues(&newer.waits, counts, &IpcPeers::default(), group, sub_samples);
-    queues
-        .into_iter()
-        .find(|queue| matches!(queue.kind, WaitQueueKind::Mutex | WaitQueueKind::JavaMonitor | WaitQueueKind::FileLock))
+    queues.into_iter().find(|queue| {
+        matches!(
+            queue.kind,
+            WaitQueueKind::Mutex | WaitQueueKind::JavaMonitor | WaitQueueKind::JavaSynchronizer | WaitQueueKind::FileLock
+        )
+    })
 }

@@ -101,7 +101,7 @@ mod tests {
                 owner: crate::sample::waits::BlockedWait { seen_count: 10, ..owner },
                 kernel_lock: None,
                 timed_waiters: 0,
-                awaited_monitor: None,
+                awaited_java_lock: None,
             }];
         });
         let interval =

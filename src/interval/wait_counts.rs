@@ -146,8 +146,8 @@ impl ClassifiedWait {
         };
         match futex {
             Some(futex) if let Some(event) = wait.wait_event => classified.for_wait_event(futex.address(), event),
-            Some(futex) if wait.is_in_java_monitor => {
-                let futex = Some(FutexWait::JavaMonitor { address: futex.address() });
+            Some(futex) if let Some(kind) = wait.java_lock => {
+                let futex = Some(FutexWait::JavaLock { kind, address: futex.address() });
                 ClassifiedWait { class: WaitClass::Lock, futex, ..classified }
             }
             Some(FutexWait::LikelyMutex { address }) if wait.is_behind_named_owner => classified.for_mutex(address),

@@ -10,7 +10,7 @@ use super::ipc_peers::IpcPeers;
 use super::wait_counts::{ClassifiedWait, WaitCounts};
 use crate::sample::Name;
 use crate::sample::task::TaskState;
-use crate::sample::waits::{FutexWait, GroupWait, WaitClass, WaitEvent, WaitQueue, Waits};
+use crate::sample::waits::{FutexWait, GroupWait, JavaLockKind, WaitClass, WaitEvent, WaitQueue, Waits};
 use crate::units::SmallSort;
 
 /// What threads of a group wait for.
@@ -23,6 +23,8 @@ pub enum WaitQueueKind {
     DatabaseLock,
     /// Java monitors, as the virtual machine says itself
     JavaMonitor,
+    /// Locks of java.util.concurrent, as the virtual machine says itself
+    JavaSynchronizer,
     /// Another futex or semop: a condition variable, a semaphore, a read-write lock; may also be idle
     Futex,
     /// flock, fcntl
@@ -41,7 +43,7 @@ pub struct WaitQueueSpan {
     pub kind: WaitQueueKind,
     /// Mean number of threads in it
     pub threads: f64,
-    /// Share of them at one futex address, or behind one Java monitor; of locks of a database those for one lock
+    /// Share of them at one futex address, or for one lock of Java; of locks of a database those for one lock
     pub one_address_share: f64,
     /// The lock of a database that most of them wait for
     pub lock_name: Option<&'static str>,
@@ -62,9 +64,7 @@ impl WaitQueueKind {
                 let may_be_lock = row.active && !wait.has_timeout;
                 [Some((WaitQueueKind::Mutex, row.at_shared_address)), may_be_lock.then_some((WaitQueueKind::Futex, alone))]
             }
-            (_, WaitClass::Lock, Some(FutexWait::JavaMonitor { .. })) => {
-                [Some((WaitQueueKind::JavaMonitor, row.threads)), None]
-            }
+            (_, WaitClass::Lock, Some(FutexWait::JavaLock { kind, .. })) => [Some((java_queue(kind), row.threads)), None],
             (_, WaitClass::Lock, Some(FutexWait::LightweightLock { .. })) => {
                 [Some((WaitQueueKind::DatabaseLock, row.threads)), None]
             }
@@ -80,6 +80,13 @@ impl WaitQueueKind {
             (TaskState::Sleeping, WaitClass::Futex, _) if row.active => [Some((WaitQueueKind::Futex, row.threads)), None],
             _ => [None, None],
         }
+    }
+}
+
+fn java_queue(kind: JavaLockKind) -> WaitQueueKind {
+    match kind {
+        JavaLockKind::Monitor => WaitQueueKind::JavaMonitor,
+        JavaLockKind::Synchronizer => WaitQueueKind::JavaSynchronizer,
     }
 }
 
@@ -111,7 +118,9 @@ pub fn wait_queues(
             kind,
             threads: mean(count.seen_count),
             one_address_share: match kind {
-                WaitQueueKind::Mutex | WaitQueueKind::JavaMonitor => one_address_share(waits, counts, group, &count),
+                WaitQueueKind::Mutex | WaitQueueKind::JavaMonitor | WaitQueueKind::JavaSynchronizer => {
+                    one_address_share(waits, counts, group, &count)
+                }
                 _ => event_share,
             },
             lock_name,
@@ -240,7 +249,7 @@ mod tests {
             syscall: call.map(|(number, operation, value)| RawSyscall { number, arguments: [0, operation, value] }),
             has_timeout: false,
             is_behind_named_owner: false,
-            is_in_java_monitor: false,
+            java_lock: None,
             wait_event: None,
         };
         vec![

@@ -43,6 +43,7 @@ use super::task::files::{TaskFiles, is_in_initial_pid_namespace};
 use crate::ids::{CpuId, GroupId};
 use crate::sample::host::Host;
 use crate::sample::task::{HiddenTasks, RunTime, Tasks};
+use crate::sample::waits::JavaLock;
 use crate::sample::{Name, Reading};
 
 /// Threads whose readings of run time a sample keeps, and the run time of such a thread at least.
@@ -157,12 +158,12 @@ impl TaskScanner {
         self.processes.get(at)
     }
 
-    /// `KnownProcess::set_java_monitors`
-    pub fn set_java_monitors(&mut self, pid: u32, monitors: &FxHashMap<u32, u64>) {
+    /// `KnownProcess::set_java_locks`
+    pub fn set_java_locks(&mut self, pid: u32, locks: &FxHashMap<u32, JavaLock>) {
         if let Ok(at) = self.processes.binary_search_by_key(&pid, |known| known.pid)
             && let Some(known) = self.processes.get_mut(at)
         {
-            known.set_java_monitors(monitors, &self.context);
+            known.set_java_locks(locks, &self.context);
         }
     }
 

@@ -146,7 +146,7 @@ impl SubSampler {
         let have_memory = sources.root.is_host();
         if have_memory {
             self.waits.read_wait_events(sources.scanner);
-            self.waits.read_java_monitors(sources.root, sources.scanner);
+            self.waits.read_java_locks(sources.root, sources.scanner);
         }
         self.waits.record_sub_sample(sources.scanner.sub_sampled_mut(), readings);
         if have_memory {

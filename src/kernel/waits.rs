@@ -14,7 +14,7 @@ mod futex_words;
 mod group_waiters;
 mod holder_wait;
 mod ipc_peers;
-mod java_monitors;
+mod java_locks;
 mod kernel_lock_owners;
 mod lock_owners;
 mod lock_wakers;
@@ -40,7 +40,7 @@ use std::path::PathBuf;
 use rustc_hash::FxHashMap;
 
 use self::blocked::ClassifiedWait;
-use self::java_monitors::JavaMonitors;
+use self::java_locks::JavaLocks;
 use self::kernel_lock_owners::KernelLockOwners;
 use self::lock_owners::{FutexCall, LockOwners};
 use self::lock_wakers::LockWakers;
@@ -80,7 +80,7 @@ pub struct WaitCounter {
     lock_wakers: LockWakers,
     kernel_lock_owners: KernelLockOwners,
     wait_events: WaitEvents,
-    java_monitors: JavaMonitors,
+    java_locks: JavaLocks,
     /// Threads that the last sub-sample saw blocked or behind a lock
     stuck: Vec<StuckThread>,
     /// Number of the interval: `KnownProcess::group` and `KnownThread::wait_record` are valid only in the interval with their number
@@ -128,9 +128,9 @@ impl WaitCounter {
         self.wait_events.read(scanner);
     }
 
-    /// Reads for which Java monitors threads wait, before they are counted.
-    pub fn read_java_monitors(&mut self, root: &Root, scanner: &mut TaskScanner) {
-        self.java_monitors.read(root, scanner);
+    /// Reads for which locks of Java threads wait, before they are counted.
+    pub fn read_java_locks(&mut self, root: &Root, scanner: &mut TaskScanner) {
+        self.java_locks.read(root, scanner);
     }
 
     /// Counts what the hot threads of these processes were doing when they were last read.
@@ -158,8 +158,8 @@ impl WaitCounter {
                         self.lock_wakers.add_waiter(group, (process.pid, thread.tid), address);
                     }
                     let in_futex = thread.futex_wait.filter(|_| may_read_memory && thread.wait_class.is_some());
-                    if let (Some(monitor), Some(_)) = (thread.java_monitor, in_futex) {
-                        self.java_monitors.add_waiter(group, process.pid, monitor);
+                    if let (Some(lock), Some(_)) = (thread.java_lock, in_futex) {
+                        self.java_locks.add_waiter(group, process.pid, lock);
                     } else if let Some(futex) = in_futex {
                         let call = FutexCall { wait: futex, is_shared, has_timeout: thread.has_timeout };
                         thread.is_behind_named_owner = self.lock_owners.add_waiter(group, (process.pid, clock_ns), call);
@@ -184,7 +184,7 @@ impl WaitCounter {
             let holder = holder.map(|holder| BlockedWait { last_sub_sample: number, blocked_since_ns: now_ns, ..holder });
             lock_owners.record_reading(lock, is_read, holder);
         });
-        self.java_monitors.find_owners(files, |lock, is_read, owner| {
+        self.java_locks.find_owners(files, |lock, is_read, owner| {
             let owner = owner.map(|owner| BlockedWait { last_sub_sample: number, blocked_since_ns: now_ns, ..owner });
             lock_owners.record_reading(lock, is_read, owner);
         });
@@ -212,7 +212,7 @@ impl WaitCounter {
         waits.wait_queues = queues;
         waits.lock_owners = self.lock_owners.finish_interval();
         self.wait_events.finish_interval();
-        self.java_monitors.finish_interval();
+        self.java_locks.finish_interval();
         (waits.kernel_lock_owners, waits.kernel_lock_readings) =
             self.kernel_lock_owners.finish_interval(&mut waits.lock_owners);
         waits.observed = self.observed.finish_interval();
@@ -298,7 +298,7 @@ impl WaitCounter {
         }
         // An idle service waits for completions, too.
         let blocked = is_blocked(thread.state, class) && (class != WaitClass::Aio || readings.in_flight != Some(0));
-        let waits_for_lock = class == WaitClass::Lock || thread.java_monitor.is_some();
+        let waits_for_lock = class == WaitClass::Lock || thread.java_lock.is_some();
         if (blocked || waits_for_lock) && self.stuck.len() < MAX_STUCK_THREADS {
             let timeslices = thread.schedstat.map(|schedstat| schedstat.timeslices.0);
             self.stuck.push(StuckThread { task, waits_for_lock, timeslices });

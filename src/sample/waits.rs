@@ -5,6 +5,7 @@
 //! waits (`class`), so that a wrong class can be corrected for recordings, too.
 
 pub mod class;
+mod java_lock;
 mod lock_owner;
 mod observed;
 pub mod syscall;
@@ -13,6 +14,7 @@ mod wait_event;
 use std::net::SocketAddr;
 
 pub use class::WaitClass;
+pub use java_lock::{JavaLock, JavaLockKind};
 pub use lock_owner::{KernelLockOwner, LockOwner, OwnerField, WakerChecks};
 pub use observed::{GroupWait, IpcHolder, IpcWaiter, ObservedWait, ThreadWait};
 pub use syscall::{FutexWait, Syscall};

@@ -27,6 +27,7 @@ pub fn known_by(field: OwnerField) -> &'static str {
         OwnerField::FutexWord => "the futex word, which names the owner",
         OwnerField::Waker(_) => "the wake-ups: a thread that is woken there takes the lock, and wakes the next one (eBPF)",
         OwnerField::JavaMonitor => "the owner field of the Java monitor (HotSpot)",
+        OwnerField::JavaSynchronizer => "the owner field of the java.util.concurrent lock (exclusiveOwnerThread)",
         OwnerField::PostgresLog => "PostgreSQL's own wait event: it writes the log (WAL)",
         OwnerField::KernelMutex => "the owner field of the kernel's mutex",
         OwnerField::KernelSemaphore => "the field of the kernel's semaphore that names its last holder",
@@ -42,15 +43,17 @@ pub fn lock_words(field: OwnerField) -> &'static str {
     match field {
         OwnerField::PostgresLog => "WALWriteLock",
         OwnerField::JavaMonitor => "a Java monitor",
+        OwnerField::JavaSynchronizer => "a java.util.concurrent lock",
         field if field.is_of_kernel() => "a lock inside the kernel",
         _ => "a mutex",
     }
 }
 
-/// A lock of this kind: `mutex`, `Java monitor`
+/// A lock of this kind: `mutex`, `Java monitor`, `java.util.concurrent lock`
 pub fn lock_noun(field: OwnerField) -> &'static str {
     match field {
         OwnerField::JavaMonitor => "Java monitor",
+        OwnerField::JavaSynchronizer => "java.util.concurrent lock",
         field if field.is_of_kernel() => "lock inside the kernel",
         _ => "mutex",
     }

@@ -19,7 +19,8 @@ pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
             WaitQueueKind::Mutex if is_one_address(queue) => ("the futex call: one address", false),
             WaitQueueKind::Mutex => ("the futex call", false),
             WaitQueueKind::DatabaseLock => (BY_WAIT_EVENT, false),
-            WaitQueueKind::JavaMonitor => (BY_VIRTUAL_MACHINE, false),
+            WaitQueueKind::JavaMonitor => (BY_PENDING_MONITOR, false),
+            WaitQueueKind::JavaSynchronizer => (BY_PARK_BLOCKER, false),
             WaitQueueKind::Futex if database_lock(queue).is_some() => {
                 ("PostgreSQL's own wait event, and inference: one of them is on storage", true)
             }
@@ -47,6 +48,7 @@ fn is_counted_as_blocked(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
         WaitQueueKind::Mutex
         | WaitQueueKind::DatabaseLock
         | WaitQueueKind::JavaMonitor
+        | WaitQueueKind::JavaSynchronizer
         | WaitQueueKind::FileLock
         | WaitQueueKind::KernelLock => group.lock_contended,
         WaitQueueKind::Pipe | WaitQueueKind::Socket => group.behind_ipc_peer,
@@ -58,7 +60,10 @@ fn is_counted_as_blocked(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
 pub const BY_WAIT_EVENT: &str = "PostgreSQL's own wait event (my_wait_event_info)";
 
 /// How it is known that threads of a Java virtual machine wait for a monitor.
-pub const BY_VIRTUAL_MACHINE: &str = "the Java virtual machine says so (JavaThread::_current_pending_monitor)";
+pub const BY_PENDING_MONITOR: &str = "the Java virtual machine says so (JavaThread::_current_pending_monitor)";
+
+/// How it is known that they wait for a lock of java.util.concurrent.
+pub const BY_PARK_BLOCKER: &str = "the threads of the Java virtual machine say so (Thread.parkBlocker)";
 
 /// Share of a queue's threads at one futex address, or for one lock of a database, from which it is one lock. docs/metrics.md, "Fixed thresholds".
 const MIN_ONE_ADDRESS_SHARE: f64 = 0.8;
@@ -79,6 +84,8 @@ fn lock_description(queue: &WaitQueueSpan) -> String {
         (WaitQueueKind::Mutex, ..) => "mutexes".into(),
         (WaitQueueKind::JavaMonitor, ..) if is_one_address(queue) => "one Java monitor".into(),
         (WaitQueueKind::JavaMonitor, ..) => "Java monitors".into(),
+        (WaitQueueKind::JavaSynchronizer, ..) if is_one_address(queue) => "one java.util.concurrent lock".into(),
+        (WaitQueueKind::JavaSynchronizer, ..) => "java.util.concurrent locks".into(),
         (WaitQueueKind::DatabaseLock | WaitQueueKind::Futex, ..) if let Some(name) = database_lock(queue) => {
             format!("the lock {name} of PostgreSQL")
         }
@@ -107,6 +114,8 @@ pub fn lock_basis(group: &BlockedGroup) -> String {
         Some((WaitQueueKind::Mutex, queue)) if is_one_address(queue) => "one mutex, by the futex call".to_owned(),
         Some((WaitQueueKind::JavaMonitor, queue)) if is_one_address(queue) => "one Java monitor".into(),
         Some((WaitQueueKind::JavaMonitor, _)) => "Java monitors".into(),
+        Some((WaitQueueKind::JavaSynchronizer, queue)) if is_one_address(queue) => "one java.util.concurrent lock".into(),
+        Some((WaitQueueKind::JavaSynchronizer, _)) => "java.util.concurrent locks".into(),
         Some((WaitQueueKind::FileLock, queue)) => match &queue.file {
             Some(file) => format!("of {}, by the wait channel", lossy_name(file)),
             None => "of a file, by the wait channel".into(),

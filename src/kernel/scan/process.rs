@@ -22,7 +22,7 @@ use crate::kernel::task;
 use crate::kernel::task::files::{AfterRead, ProcessFile, TaskDescriptors};
 use crate::kernel::task::memory::may_hold_memory_lock;
 use crate::sample::task::{Process, RawSyscall, TaskState, Thread};
-use crate::sample::waits::{ACTIVE_NS, WaitClass};
+use crate::sample::waits::{ACTIVE_NS, JavaLock, WaitClass};
 
 /// A process that ran within this time is sub-sampled, and its descriptors stay open.
 const RECENT_NS: u64 = ACTIVE_NS;
@@ -203,19 +203,19 @@ impl KnownProcess {
         }
     }
 
-    /// Sets the Java monitors that its threads wait to enter, by thread id; sub-samples read these threads from now on.
-    pub fn set_java_monitors(&mut self, monitors: &FxHashMap<u32, u64>, context: &ScanContext) {
-        if self.is_parked() && monitors.is_empty() {
+    /// Sets the locks of Java for which its threads wait, by thread id; sub-samples read these threads from now on.
+    pub fn set_java_locks(&mut self, locks: &FxHashMap<u32, JavaLock>, context: &ScanContext) {
+        if self.is_parked() && locks.is_empty() {
             return;
         }
         let mut active = self.activate(context);
         for thread in &mut active.threads {
             let sleeps = thread.state == TaskState::Sleeping;
-            thread.java_monitor = monitors.get(&thread.tid).copied().filter(|_| sleeps);
+            thread.java_lock = locks.get(&thread.tid).copied().filter(|_| sleeps);
         }
-        let waits = |(_, thread): &(usize, &KnownThread)| thread.java_monitor.is_some();
+        let waits = |(_, thread): &(usize, &KnownThread)| thread.java_lock.is_some();
         let waiting: Vec<usize> = active.threads.iter().enumerate().filter(waits).map(|(index, _)| index).collect();
-        if active.threads.iter().any(|thread| thread.java_monitor.is_some() && thread.futex_wait.is_none()) {
+        if active.threads.iter().any(|thread| thread.java_lock.is_some() && thread.futex_wait.is_none()) {
             // Their waits were not read.
             active.reread = Reread::Everything;
         }

@@ -15,7 +15,7 @@ use machine::{Machine, ProcTree, SECOND, ThreadFiles, one, only};
 use super::*;
 use crate::sample::Absent;
 use crate::sample::task::TaskState;
-use crate::sample::waits::WaitClass;
+use crate::sample::waits::{JavaLock, JavaLockKind, WaitClass};
 use crate::units::Counter;
 
 #[test]
@@ -306,15 +306,15 @@ fn threads_that_wait_for_a_mutex_since_before_the_first_scan_are_found() {
 }
 
 #[test]
-fn threads_of_a_sleeping_process_that_wait_for_a_java_monitor_are_sub_sampled_until_they_run() {
+fn threads_of_a_sleeping_process_that_wait_for_a_java_lock_are_sub_sampled_until_they_run() {
     let mut machine = Machine::new(true);
     let waits =
         |tid, timeslices| ThreadFiles { wchan: "futex_do_wait", syscall: "202 0x7f80 0x189 0x0 0x0", timeslices, ..one(tid) };
     machine.put(70, "java", 7, 10_000_000, &[waits(70, 5), waits(71, 5)]);
     machine.scan();
     assert!(machine.hot().is_empty());
-    let monitors = FxHashMap::from_iter([(71, 0x1000)]);
-    machine.scanner.set_java_monitors(70, &monitors);
+    let locks = FxHashMap::from_iter([(71, JavaLock { address: 0x1000, kind: JavaLockKind::Monitor })]);
+    machine.scanner.set_java_locks(70, &locks);
     for _ in 0..8 {
         machine.scan();
         assert_eq!(machine.hot(), [71]);

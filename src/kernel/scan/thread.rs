@@ -11,7 +11,7 @@ use super::context::ScanContext;
 use crate::kernel::task::files::{AfterRead, TaskDescriptors, ThreadFile, is_task_gone};
 use crate::kernel::task::{self, Stat};
 use crate::sample::task::{Schedstat, Scheduling, TaskState, Thread, WaitState};
-use crate::sample::waits::{FutexWait, Syscall, WaitClass, WaitEvent};
+use crate::sample::waits::{FutexWait, JavaLock, Syscall, WaitClass, WaitEvent};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::{Counter, delta};
 
@@ -37,8 +37,8 @@ pub struct KnownThread {
     pub is_behind_named_owner: bool,
     /// What its process said in the last sub-sample that it waits for: `waits::wait_events`
     pub wait_event: Option<WaitEvent>,
-    /// Address of the Java monitor that it waited to enter in the last sub-sample: `waits::java_monitors`
-    pub java_monitor: Option<u64>,
+    /// The lock of Java for which it waited in the last sub-sample: `waits::java_locks`
+    pub java_lock: Option<JavaLock>,
     /// Its wait channel is hidden even from a privileged user: only samples try to read it.
     wchan_is_hidden: bool,
     first_seen_ns: u64,
@@ -144,7 +144,7 @@ impl KnownThread {
             has_timeout: false,
             is_behind_named_owner: false,
             wait_event: None,
-            java_monitor: None,
+            java_lock: None,
             wchan_is_hidden: false,
             first_seen_ns: now_ns,
             last_timeslice_ns,
@@ -279,9 +279,9 @@ impl KnownThread {
 
     /// It did not run, so it is in the same wait, which may not have been read yet.
     fn reread_wait(&mut self, context: &mut ScanContext, options: ReadOptions, after: AfterRead) -> ThreadChange {
-        let (before, monitor) = (self.wait.wchan.is_ok(), self.java_monitor);
+        let (before, java_lock) = (self.wait.wchan.is_ok(), self.java_lock);
         self.read_wait_if_due(context, options, after);
-        self.java_monitor = monitor.filter(|_| self.state == TaskState::Sleeping);
+        self.java_lock = java_lock.filter(|_| self.state == TaskState::Sleeping);
         if self.wait.wchan.is_ok() == before {
             return ThreadChange::Unchanged;
         }

@@ -51,7 +51,7 @@ mod tests {
             syscall: None,
             has_timeout: false,
             is_behind_named_owner: false,
-            is_in_java_monitor: false,
+            java_lock: None,
             wait_event: None,
         };
         let row = |pid, tid, wait| ThreadWait { task: synthetic::task_id(pid, tid), wait, group: 0, seen_count: 10 };

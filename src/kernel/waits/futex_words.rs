@@ -39,7 +39,7 @@ impl LockLayout {
             FutexWait::LikelyMutex { .. }
             | FutexWait::IdleRuntimeThread { .. }
             | FutexWait::LightweightLock { .. }
-            | FutexWait::JavaMonitor { .. }
+            | FutexWait::JavaLock { .. }
             | FutexWait::Unknown { .. } => None,
         }
     }

@@ -81,7 +81,7 @@ mod tests {
             syscall: None,
             has_timeout: false,
             is_behind_named_owner: false,
-            is_in_java_monitor: false,
+            java_lock: None,
             wait_event: None,
         };
         let row = |tid, wait, seen_count| ThreadWait { task: task(tid), wait, group: 1, seen_count };

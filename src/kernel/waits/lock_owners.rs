@@ -92,7 +92,7 @@ impl LockOwners {
                 field: layout.field(),
                 waiters: 0,
                 timed_waiters: 0,
-                awaited_monitor: None,
+                awaited_java_lock: None,
             },
             layout,
             clock_ns: clock_ns.filter(|_| !is_shared),
@@ -202,7 +202,8 @@ impl LockOwners {
 
     fn count(&mut self, place: Option<LockPlace>, lock: FutexLock, owner: BlockedWait) {
         let same = self.rows.iter_mut().find(|(of, row)| {
-            (*of, row.group, row.futex_address, row.awaited_monitor) == (place, lock.group, lock.address, lock.awaited_monitor)
+            (*of, row.group, row.futex_address, row.awaited_java_lock)
+                == (place, lock.group, lock.address, lock.awaited_java_lock)
                 && is_same_wait(&row.owner, &owner)
         });
         match same {
@@ -215,7 +216,7 @@ impl LockOwners {
                 row.field = lock.field;
             }
             None => {
-                let FutexLock { group, is_shared, field, waiters, timed_waiters, awaited_monitor, .. } = lock;
+                let FutexLock { group, is_shared, field, waiters, timed_waiters, awaited_java_lock, .. } = lock;
                 let row = LockOwner {
                     group,
                     futex_address: lock.address,
@@ -225,7 +226,7 @@ impl LockOwners {
                     owner,
                     kernel_lock: None,
                     timed_waiters,
-                    awaited_monitor,
+                    awaited_java_lock,
                 };
                 self.rows.push((place, row));
             }

@@ -138,7 +138,7 @@ impl LockWakers {
             let (group, field) = (queue.group, OwnerField::Waker(watched.checks.counts()));
             let waiters = u32::try_from(queue.tids.len()).unwrap_or(u32::MAX);
             record(
-                FutexLock { group, pid, address, is_shared: false, field, waiters, timed_waiters: 0, awaited_monitor: None },
+                FutexLock { group, pid, address, is_shared: false, field, waiters, timed_waiters: 0, awaited_java_lock: None },
                 holder,
             );
         }

@@ -33,7 +33,7 @@ impl ObservedWaits {
                 && thread.is_behind_named_owner
                 && thread.waits_for_named_owner(),
             wait_event: thread.wait_event.filter(|_| sleeps && is_futex),
-            is_in_java_monitor: sleeps && is_futex && thread.java_monitor.is_some(),
+            java_lock: thread.java_lock.filter(|_| sleeps && is_futex).map(|lock| lock.kind),
         };
         let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
         let (number, seen) = self.numbers.entry(wait).or_insert((next, false));

@@ -151,7 +151,7 @@ mod tests {
                 syscall: None::<RawSyscall>,
                 has_timeout: false,
                 is_behind_named_owner: false,
-                is_in_java_monitor: false,
+                java_lock: None,
                 wait_event: None,
             };
             let mut waits = Waits::default();

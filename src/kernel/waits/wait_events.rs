@@ -160,7 +160,7 @@ impl WaitEvents {
                 field: OwnerField::PostgresLog,
                 waiters: count,
                 timed_waiters: 0,
-                awaited_monitor: None,
+                awaited_java_lock: None,
             };
             found(lock, is_read, holder);
         }

@@ -1,7 +1,7 @@
 //! Owners of futex locks and of locks inside the kernel: the thread that the lock's memory names, and what that thread did at the same
 //! moment.
 
-use super::BlockedWait;
+use super::{BlockedWait, JavaLock};
 
 /// The word that names the owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +15,8 @@ pub enum OwnerField {
     Waker(WakerChecks),
     /// `ObjectMonitor::_owner` of a Java virtual machine (HotSpot)
     JavaMonitor,
+    /// `AbstractOwnableSynchronizer.exclusiveOwnerThread` of a lock of java.util.concurrent (HotSpot)
+    JavaSynchronizer,
     /// No word: the process of PostgreSQL that writes the log holds WALWriteLock, by its wait event, its system call and its file
     PostgresLog,
     /// `mutex.owner` of the kernel
@@ -40,8 +42,13 @@ impl OwnerField {
 
     /// Whether the lock is one inside the kernel.
     pub fn is_of_kernel(self) -> bool {
-        use OwnerField::{FutexWord, GlibcMutex, JavaMonitor, PostgresLog, Waker};
-        !matches!(self, GlibcMutex | FutexWord | Waker(_) | PostgresLog | JavaMonitor)
+        use OwnerField::{FutexWord, GlibcMutex, PostgresLog, Waker};
+        !(self.is_of_java() || matches!(self, GlibcMutex | FutexWord | Waker(_) | PostgresLog))
+    }
+
+    /// Whether the lock is one of a Java program, known by its virtual machine.
+    pub fn is_of_java(self) -> bool {
+        matches!(self, OwnerField::JavaMonitor | OwnerField::JavaSynchronizer)
     }
 }
 
@@ -65,7 +72,7 @@ impl WakerChecks {
 pub struct LockOwner {
     /// Index into `Waits::groups`: the group of the threads that wait
     pub group: u16,
-    /// First argument of their futex call; of `OwnerField::PostgresLog` the number of the lock, of `OwnerField::JavaMonitor` its address
+    /// First argument of their futex call; of `OwnerField::PostgresLog` the number of the lock, of one of Java its address
     pub futex_address: u64,
     /// The lock is in memory that processes share: the owner may be a thread of another process
     pub is_shared: bool,
@@ -78,8 +85,8 @@ pub struct LockOwner {
     pub kernel_lock: Option<u32>,
     /// Part of `waiters`: with a timeout
     pub timed_waiters: u32,
-    /// Address of the Java monitor that the owner waits to enter itself, of `OwnerField::JavaMonitor`
-    pub awaited_monitor: Option<u64>,
+    /// The lock of Java for which the owner waits itself, of a lock of Java
+    pub awaited_java_lock: Option<JavaLock>,
 }
 
 /// The owner of one lock inside the kernel in one wait, by the readings that saw threads wait for the lock. The owner had not run since

@@ -1,6 +1,7 @@
 //! Waits as sub-samples read them (stat, wchan, syscall), the counts of threads in them, and the class of a wait.
 
 use super::class::WaitClass;
+use super::java_lock::JavaLockKind;
 use super::syscall::{FUTEX_WAITERS, Syscall, is_owner_word};
 use super::wait_event::WaitEvent;
 use crate::ids::TaskId;
@@ -25,8 +26,8 @@ pub struct ObservedWait {
     pub is_behind_named_owner: bool,
     /// `my_wait_event_info` of a PostgreSQL process that waits in a futex
     pub wait_event: Option<WaitEvent>,
-    /// It waits in a futex to enter a Java monitor, as its virtual machine says (`JavaThread::_current_pending_monitor`).
-    pub is_in_java_monitor: bool,
+    /// It waits in a futex for a lock of Java, as its virtual machine says.
+    pub java_lock: Option<JavaLockKind>,
 }
 
 /// Futex values up to this one are kept as they are.
@@ -70,7 +71,7 @@ pub struct GroupWait {
     /// They had a timeslice within `ACTIVE_NS`.
     pub active: bool,
     pub threads: u16,
-    /// Part of `threads`: in a futex call at whose address another thread of the group waits, too, or behind a Java monitor with others
+    /// Part of `threads`: in a futex call at whose address another thread of the group waits, too, or for a lock of Java with others
     pub at_shared_address: u16,
 }
 

@@ -2,6 +2,7 @@
 
 mod numbers;
 
+use super::java_lock::JavaLockKind;
 use crate::sample::task_state::RawSyscall;
 
 /// A system call that classification uses. Numbers differ between architectures.
@@ -30,8 +31,8 @@ pub enum FutexWait {
     IdleRuntimeThread { address: u64 },
     /// A lock that another process holds: not by the call, but by the wait event of its process, PostgreSQL's (`WaitEvent`).
     LightweightLock { address: u64 },
-    /// A Java monitor that another thread owns: not by the call, but as the virtual machine says (`ObservedWait::is_in_java_monitor`).
-    JavaMonitor { address: u64 },
+    /// A lock of Java that another thread owns: not by the call, but as the virtual machine says (`ObservedWait::java_lock`).
+    JavaLock { kind: JavaLockKind, address: u64 },
     /// Anything else: a condition variable, a semaphore, a join. Idle unless its group shows otherwise.
     Unknown { address: u64 },
 }
@@ -45,7 +46,7 @@ impl FutexWait {
         | FutexWait::LikelyMutex { address }
         | FutexWait::IdleRuntimeThread { address }
         | FutexWait::LightweightLock { address }
-        | FutexWait::JavaMonitor { address }
+        | FutexWait::JavaLock { address, .. }
         | FutexWait::Unknown { address }) = self;
         address
     }

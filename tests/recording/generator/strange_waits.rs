@@ -3,9 +3,9 @@
 use stalltop::ids::GroupId;
 use stalltop::sample::task::TaskState;
 use stalltop::sample::waits::{
-    BlockedWait, CoreDump, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, OwnerPeer,
-    PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitEvent, WaitQueue, Waits,
-    WakerChecks,
+    BlockedWait, CoreDump, GroupWait, IpcHolder, IpcWaiter, JavaLock, JavaLockKind, KernelLockOwner, LockOwner, ObservedWait,
+    OwnerField, OwnerPeer, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitEvent,
+    WaitQueue, Waits, WakerChecks,
 };
 
 use super::dice::Dice;
@@ -29,7 +29,7 @@ pub fn waits(d: &mut Dice) -> Waits {
             syscall: d.maybe(call),
             has_timeout: d.bool(),
             is_behind_named_owner: d.bool(),
-            is_in_java_monitor: d.bool(),
+            java_lock: d.maybe(java_lock_kind),
             wait_event: d.maybe(|d| WaitEvent(d.u32())),
         }),
         threads: d.list(4, |d| ThreadWait { task: task(d), wait: d.u32(), group: d.u16(), seen_count: d.u16() }),
@@ -48,18 +48,19 @@ pub fn waits(d: &mut Dice) -> Waits {
             group: d.u16(),
             futex_address: d.u64(),
             is_shared: d.bool(),
-            field: match d.u32() % 5 {
+            field: match d.u32() % 6 {
                 0 => OwnerField::GlibcMutex,
                 1 => OwnerField::FutexWord,
                 2 => OwnerField::PostgresLog,
                 3 => OwnerField::JavaMonitor,
+                4 => OwnerField::JavaSynchronizer,
                 _ => OwnerField::Waker(WakerChecks { made: d.u32() % 65, confirmed: d.u32() % 65 }),
             },
             waiters: d.u32(),
             owner: blocked_wait(d),
             kernel_lock: d.maybe(Dice::u32),
             timed_waiters: d.u32(),
-            awaited_monitor: d.bool().then(|| d.u64()),
+            awaited_java_lock: d.maybe(|d| JavaLock { address: d.u64(), kind: java_lock_kind(d) }),
         }),
         kernel_lock_owners: d.list(3, |d| KernelLockOwner {
             group: d.u16(),
@@ -127,4 +128,8 @@ fn group(d: &mut Dice) -> GroupId {
 
 fn group_wait(d: &mut Dice) -> GroupWait {
     GroupWait { group: d.u16(), wait: d.u32(), active: d.bool(), threads: d.u16(), at_shared_address: d.u16() }
+}
+
+fn java_lock_kind(d: &mut Dice) -> JavaLockKind {
+    if d.bool() { JavaLockKind::Monitor } else { JavaLockKind::Synchronizer }
 }

@@ -4,7 +4,8 @@ use stalltop::ids::TaskId;
 use stalltop::sample::Name;
 use stalltop::sample::task::{RawSyscall, TaskState};
 use stalltop::sample::waits::{
-    BlockedWait, KernelLockOwner, LockOwner, OwnerField, OwnerPeer, SocketWaiter, ThreadWait, WaitClass, Waits,
+    BlockedWait, JavaLock, JavaLockKind, KernelLockOwner, LockOwner, OwnerField, OwnerPeer, SocketWaiter, ThreadWait,
+    WaitClass, Waits,
 };
 
 use super::SUB_SAMPLES;
@@ -42,22 +43,28 @@ pub(super) fn add_owners(phase: &Phase, waits: &mut Waits) {
             add_peer(phase, waits, (task, group), peer);
         }
         let waiters = owner.waiters * seen;
-        let (is_postgres, is_java) = (owner.field.as_deref() == Some("postgres"), owner.field.as_deref() == Some("java"));
-        let Some(field) = owner.field.as_ref().filter(|_| !is_postgres && !is_java) else {
+        let is_postgres = owner.field.as_deref() == Some("postgres");
+        let java_lock = match owner.field.as_deref() {
+            Some("java") => Some(JavaLockKind::Monitor),
+            Some("java-util-concurrent") => Some(JavaLockKind::Synchronizer),
+            _ => None,
+        };
+        let Some(field) = owner.field.as_ref().filter(|_| !is_postgres && java_lock.is_none()) else {
             waits.lock_owners.push(LockOwner {
                 group,
                 futex_address: owner.lock,
                 is_shared: is_postgres,
-                field: match (is_postgres, is_java) {
-                    (true, _) => OwnerField::PostgresLog,
-                    (_, true) => OwnerField::JavaMonitor,
-                    _ => OwnerField::GlibcMutex,
+                field: match java_lock {
+                    Some(JavaLockKind::Monitor) => OwnerField::JavaMonitor,
+                    Some(JavaLockKind::Synchronizer) => OwnerField::JavaSynchronizer,
+                    None if is_postgres => OwnerField::PostgresLog,
+                    None => OwnerField::GlibcMutex,
                 },
                 waiters,
                 owner: wait,
                 kernel_lock: owner.kernel_lock,
                 timed_waiters: owner.timed_waiters * seen,
-                awaited_monitor: owner.waits_for.filter(|_| is_java),
+                awaited_java_lock: owner.waits_for.and_then(|address| Some(JavaLock { address, kind: java_lock? })),
             });
             continue;
         };

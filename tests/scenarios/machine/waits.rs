@@ -4,8 +4,8 @@ use stalltop::ids::GroupId;
 use stalltop::interval::wait_counts::GroupWaits;
 use stalltop::sample::task::{RawSyscall, TaskState};
 use stalltop::sample::waits::{
-    CoreDump, GroupWait, IpcHolder, IpcWaiter, ObservedWait, PipeLink, ServerSocket, ThreadWait, TracedProcess, UnreadServer,
-    WaitClass, WaitEvent, WaitQueue, Waits,
+    CoreDump, GroupWait, IpcHolder, IpcWaiter, JavaLockKind, ObservedWait, PipeLink, ServerSocket, ThreadWait, TracedProcess,
+    UnreadServer, WaitClass, WaitEvent, WaitQueue, Waits,
 };
 use stalltop::sample::{Absent, Name};
 
@@ -30,8 +30,9 @@ pub(super) fn rows(phase: &Phase, groups: &[GroupId], sub_sample: u32) -> Vec<Gr
             let queues = process.queue.iter().filter(|queue| kinds.contains(&queue.kind.as_str()));
             queues.map(|queue| queue.threads).sum::<u16>()
         };
-        let by_futex_call =
-            waits.lock_by_call - waits.file_lock - queued(&["mutex", "kernel-lock", "postgres-lock", "java-monitor"]);
+        let by_futex_call = waits.lock_by_call
+            - waits.file_lock
+            - queued(&["mutex", "kernel-lock", "postgres-lock", "java-monitor", "java-util-concurrent"]);
         rows.push(synthetic::waits::mutex(group_index(process, groups), by_futex_call));
         let is_on_storage = sub_sample < u32::from(waits.storage_times.unwrap_or(10));
         let inferred = waits.lock_by_inference - queued(&["futex", "rust-mutex", "postgres-other"]);
@@ -170,7 +171,7 @@ pub(super) fn add_queues(phase: &Phase, waits: &mut Waits) {
         let (state, wchan, syscall) = match queue.kind.as_str() {
             "mutex" => (TaskState::Sleeping, "futex_do_wait", futex(0x80, 2)),
             "postgres-lock" | "postgres-other" => (TaskState::Sleeping, "futex_do_wait", futex(0x109, 0)),
-            "futex" | "java-monitor" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 0)),
+            "futex" | "java-monitor" | "java-util-concurrent" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 0)),
             "rust-mutex" | "timed-mutex" | "timed-condition" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 2)),
             "file-lock" => (TaskState::Sleeping, "locks_lock_inode_wait", None),
             "kernel-lock" => (TaskState::Blocked, "rwsem_down_write_slowpath", queue.call.map(call)),
@@ -185,7 +186,11 @@ pub(super) fn add_queues(phase: &Phase, waits: &mut Waits) {
             syscall,
             has_timeout: queue.kind.starts_with("timed-"),
             is_behind_named_owner: queue.kind == "timed-mutex",
-            is_in_java_monitor: queue.kind == "java-monitor",
+            java_lock: match queue.kind.as_str() {
+                "java-monitor" => Some(JavaLockKind::Monitor),
+                "java-util-concurrent" => Some(JavaLockKind::Synchronizer),
+                _ => None,
+            },
             wait_event: queue.event.map(WaitEvent),
         });
         let at_one = u32::from(queue.at_one);

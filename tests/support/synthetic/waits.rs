@@ -57,7 +57,7 @@ pub fn observed() -> Vec<ObservedWait> {
         syscall: None,
         has_timeout: false,
         is_behind_named_owner: false,
-        is_in_java_monitor: false,
+        java_lock: None,
         wait_event: None,
     };
     let mutex = ObservedWait {
@@ -67,7 +67,7 @@ pub fn observed() -> Vec<ObservedWait> {
         syscall: Some(RawSyscall { number: 202, arguments: [0, 0x80, 2] }),
         has_timeout: false,
         is_behind_named_owner: false,
-        is_in_java_monitor: false,
+        java_lock: None,
         wait_event: None,
     };
     let private = ObservedWait {

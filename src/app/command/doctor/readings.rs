@@ -92,7 +92,7 @@ pub fn lines(root: &Root, host: &Host, sample: &Sample, remedies: Remedies) -> V
     );
     if root.is_host() {
         line(
-            "holders of mutexes and Java monitors of all processes (process_vm_readv)",
+            "holders of mutexes and locks of Java of all processes (process_vm_readv)",
             unreadable_memory(root, sample, privilege, remedies),
         );
     }

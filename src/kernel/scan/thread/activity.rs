@@ -62,17 +62,17 @@ impl KnownThread {
     }
 
     /// Whether it waits for a lock that names its owner though its futex call does not show that: with a timeout for a mutex, as far as is
-    /// known, or for a Java monitor.
+    /// known, or for a lock of Java.
     pub fn waits_for_named_owner(&self) -> bool {
-        self.java_monitor.is_some()
+        self.java_lock.is_some()
             || (self.is_behind_named_owner && matches!(self.futex_wait, Some(FutexWait::LikelyMutex { .. })))
     }
 
-    /// The lock for which it waits in a futex call: threads with the same address wait for the same one. Threads behind a Java monitor
+    /// The lock for which it waits in a futex call: threads with the same address wait for the same one. Threads that wait for one of Java
     /// each have a futex of their own.
     pub fn lock_address(&self) -> Option<u64> {
         let futex = self.futex_wait?;
-        self.java_monitor.or(Some(futex.address()))
+        self.java_lock.map(|lock| lock.address).or(Some(futex.address()))
     }
 
     /// Whether it is one of PostgreSQL that waits for a semaphore that processes share, as for a light-weight lock: an idle one waits for its

@@ -42,7 +42,7 @@ impl KnownThread {
     pub fn read_wait_if_due(&mut self, context: &mut ScanContext, options: ReadOptions, after: AfterRead) {
         let wanted = match self.state {
             TaskState::Blocked => true,
-            TaskState::Sleeping => !options.kernel_thread && (self.is_active(context.now_ns) || self.java_monitor.is_some()),
+            TaskState::Sleeping => !options.kernel_thread && (self.is_active(context.now_ns) || self.java_lock.is_some()),
             _ => false,
         };
         let settled = matches!(self.wait.wchan, Ok(_) | Err(Absent::Hidden | Absent::NoPermission | Absent::NoSuchFile));
@@ -55,7 +55,7 @@ impl KnownThread {
         self.wait = WaitState::default();
         self.futex_wait = None;
         self.wait_event = None;
-        self.java_monitor = None;
+        self.java_lock = None;
         self.has_timeout = false;
         self.wait_class = classify_wait(self.state, &self.wait.wchan, None);
     }
@@ -114,7 +114,7 @@ impl KnownThread {
         let doubtful = matches!(channel, Err(Absent::Vanished | Absent::NoSuchFile));
         self.has_timeout = false;
         self.wait_event = None;
-        self.java_monitor = None;
+        self.java_lock = None;
         let call = if options.kernel_thread || !(call_tells || doubtful) {
             Err(Absent::NotRead)
         } else {

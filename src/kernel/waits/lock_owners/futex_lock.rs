@@ -1,6 +1,6 @@
 //! A futex lock for which threads wait, and where it is.
 
-use crate::sample::waits::{FutexWait, OwnerField};
+use crate::sample::waits::{FutexWait, JavaLock, OwnerField};
 
 /// Where threads wait for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,8 +32,8 @@ pub struct FutexLock {
     pub waiters: u32,
     /// Part of `waiters`: with a timeout
     pub timed_waiters: u32,
-    /// `LockOwner::awaited_monitor`
-    pub awaited_monitor: Option<u64>,
+    /// `LockOwner::awaited_java_lock`
+    pub awaited_java_lock: Option<JavaLock>,
 }
 
 /// The futex call of a thread.

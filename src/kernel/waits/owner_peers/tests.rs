@@ -41,7 +41,7 @@ fn waits() -> Waits {
         owner,
         kernel_lock: None,
         timed_waiters: 0,
-        awaited_monitor: None,
+        awaited_java_lock: None,
     };
     let observed = synthetic::waits::observed();
     Waits { lock_owners: vec![row], sub_samples: vec![SubSample::default(); 10], observed, ..Waits::default() }

@@ -16,8 +16,9 @@ use crate::sample::task::{
     TaskState, Tasks, Thread, WaitState,
 };
 use crate::sample::waits::{
-    BlockedWait, CoreDump, GroupWait, IpcHolder, IpcWaiter, KernelLockOwner, LockOwner, ObservedWait, OwnerField, OwnerPeer,
-    PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue, Waits, WakerChecks,
+    BlockedWait, CoreDump, GroupWait, IpcHolder, IpcWaiter, JavaLock, JavaLockKind, KernelLockOwner, LockOwner, ObservedWait,
+    OwnerField, OwnerPeer, PipeLink, ServerSocket, SocketWaiter, SubSample, ThreadWait, TracedProcess, UnreadServer, WaitQueue,
+    Waits, WakerChecks,
 };
 
 columns! { Tasks: 15 { hidden, users, processes, read_times, run_times } }
@@ -199,7 +200,7 @@ columns! { Waits: 4 {
     peer_waits,
 } }
 
-columns! { ObservedWait: 14 { id, state, wchan, syscall, has_timeout, is_behind_named_owner, wait_event, is_in_java_monitor } }
+columns! { ObservedWait: 14 { id, state, wchan, syscall, has_timeout, is_behind_named_owner, wait_event, java_lock } }
 columns! { GroupWait: 6 { group, wait, active, threads, at_shared_address } }
 columns! { ThreadWait: 8 { task, wait, group, seen_count } }
 columns! { IpcWaiter: 6 { task, group, peer } }
@@ -221,7 +222,7 @@ columns! { BlockedWait: 32 {
     has_timeout,
 } }
 columns! { WaitQueue: 12 { group, wait, futex_address, seen_count, file, lock_holder } }
-columns! { LockOwner: 42 { group, futex_address, field, waiters, owner, kernel_lock, is_shared, timed_waiters, awaited_monitor } }
+columns! { LockOwner: 43 { group, futex_address, field, waiters, owner, kernel_lock, is_shared, timed_waiters, awaited_java_lock } }
 columns! { KernelLockOwner: 44 { group, lock, field, waiters, waits_for, owner } }
 columns! { ThreadStack: 12 { task, kernel } }
 columns! { UserStack: 12 { task, functions } }
@@ -300,6 +301,7 @@ impl Columns for OwnerField {
             OwnerField::KernelReader => 5,
             OwnerField::PostgresLog => 7,
             OwnerField::JavaMonitor => 8,
+            OwnerField::JavaSynchronizer => 9,
             OwnerField::Waker(WakerChecks { made, confirmed }) => {
                 WAKER | u64::from(made.min(MAX_CHECKS)) << 8 | u64::from(confirmed.min(MAX_CHECKS)) << 32
             }
@@ -318,11 +320,49 @@ impl Columns for OwnerField {
             5 => OwnerField::KernelReader,
             7 => OwnerField::PostgresLog,
             8 => OwnerField::JavaMonitor,
+            9 => OwnerField::JavaSynchronizer,
             WAKER => OwnerField::Waker(WakerChecks { made: checks(8), confirmed: checks(32) }),
             0 => OwnerField::GlibcMutex,
             // Of a later version: it is not believed.
             _ => OwnerField::Waker(WakerChecks::default()),
         })
+    }
+}
+
+/// 0: it waits for none.
+impl Columns for Option<JavaLockKind> {
+    const WIDTH: usize = 1;
+
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
+        let number: u64 = match self {
+            None => 0,
+            Some(JavaLockKind::Monitor) => 1,
+            Some(JavaLockKind::Synchronizer) => 2,
+        };
+        number.write(row, names);
+    }
+
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        Ok(match u64::read(row, names)? {
+            1 => Some(JavaLockKind::Monitor),
+            2 => Some(JavaLockKind::Synchronizer),
+            _ => None,
+        })
+    }
+}
+
+/// The number of the kind in a column of its own.
+impl Columns for JavaLock {
+    const WIDTH: usize = 2;
+
+    fn write(&self, row: &mut [u64], names: &mut Interner) {
+        write_at(&self.address, row, 0, names);
+        write_at(&Some(self.kind), row, 1, names);
+    }
+
+    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        let kind = read_at::<Option<JavaLockKind>>(row, 1, names)?;
+        Ok(JavaLock { address: read_at(row, 0, names)?, kind: kind.unwrap_or_default() })
     }
 }
 

@@ -1,10 +1,18 @@
-//! Reads which threads of a Java virtual machine (HotSpot) wait to enter a monitor (`synchronized`), and which thread owns it, from the
-//! memory of the process (`layout`, `threads`).
+//! Reads which threads of a Java virtual machine (HotSpot) wait for a lock, a monitor (`synchronized`) or one of java.util.concurrent, and
+//! which thread owns it, from the memory of the process.
+//!
+//! `vm_tables` reads where the virtual machine says that it has what, `layout` takes from that what is used, `thread_list` reads the
+//! threads, `monitors` the owners of monitors, `synchronizers` the locks of java.util.concurrent, which are objects of the program (`objects`).
 //!
 //! Such a thread sleeps at a futex of its own, as an idle one does. The permission is that of /proc/PID/syscall.
 
 mod layout;
+mod monitors;
+mod objects;
+mod synchronizers;
+mod thread_list;
 mod threads;
+mod vm_tables;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -20,16 +28,16 @@ use crate::kernel::root::Root;
 use crate::kernel::scan::{KnownProcess, KnownThread, TaskScanner};
 use crate::kernel::task::files::TaskFiles;
 use crate::sample::task::TaskState;
-use crate::sample::waits::{BlockedWait, OwnerField};
+use crate::sample::waits::{BlockedWait, JavaLock, JavaLockKind, OwnerField};
 
 /// Virtual machines whose threads are read.
 const MAX_VIRTUAL_MACHINES: usize = 64;
 /// The smallest has more threads: of its garbage collector, its compilers, and for signals.
 const MIN_THREADS: usize = 5;
 
-/// The Java monitors for which threads wait.
+/// The locks of Java for which threads wait.
 #[derive(Debug, Default)]
-pub struct JavaMonitors {
+pub struct JavaLocks {
     virtual_machines: FxHashMap<ProcessId, VirtualMachine>,
     /// They were looked for in this interval.
     is_current: bool,
@@ -39,11 +47,11 @@ pub struct JavaMonitors {
     tids: NamespaceTids,
 }
 
-/// A monitor of a process, and the group of the threads that wait for it.
+/// A lock of a process, and the group of the threads that wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Place {
     pid: u32,
-    monitor: u64,
+    lock: JavaLock,
     group: u16,
 }
 
@@ -53,13 +61,13 @@ struct VirtualMachine {
     threads: JavaThreads,
     /// It was read before: threads that have not run since wait for nothing else than then.
     was_read: bool,
-    /// It is read in this sub-sample: a thread may wait for a monitor, or did so in the last one.
+    /// It is read in this sub-sample: a thread may wait for a lock, or did so in the last one.
     is_read: bool,
 }
 
-impl JavaMonitors {
-    /// Begins a sub-sample: reads for which monitors threads wait, into `KnownThread::java_monitor`. Of a virtual machine that was read before
-    /// only threads that sub-samples saw in a futex; once an interval while none of them waits for a monitor.
+impl JavaLocks {
+    /// Begins a sub-sample: reads for which locks threads wait, into `KnownThread::java_lock`. Of a virtual machine that was read before
+    /// only threads that sub-samples saw in a futex; once an interval while none of them waits for a lock.
     pub fn read(&mut self, root: &Root, scanner: &mut TaskScanner) {
         self.waiters.clear();
         if !std::mem::replace(&mut self.is_current, true) {
@@ -69,18 +77,18 @@ impl JavaMonitors {
             let (host, pid) = (root.clone(), id.pid);
             virtual_machine.layout.advance(move || find_layout(&host, pid));
             let Some(known) = scanner.process(pid).filter(|_| virtual_machine.is_read) else { continue };
-            let (thread_count, in_futex, mut monitors) = (known.sampled.threads.len(), in_futex(known), unchanged(known));
+            let (thread_count, in_futex, mut locks) = (known.sampled.threads.len(), in_futex(known), unchanged(known));
             let may_read = !known.memory_read_may_hang() && thread_count >= MIN_THREADS;
             let Some(layout) = virtual_machine.layout.known().filter(|_| may_read) else { continue };
             let (tids, files) = (&mut self.tids, scanner.files());
             let mut tid_of = |tid: u32| tids.in_our_namespace(files, pid, tid);
             let was_read = std::mem::replace(&mut virtual_machine.was_read, true);
-            let may_wait = |tid: u32| in_futex.contains(&tid) && !monitors.contains_key(&tid);
+            let may_wait = |tid: u32| in_futex.contains(&tid) && !locks.contains_key(&tid);
             let is_wanted = |tid: u32| !was_read || tid_of(tid).is_some_and(may_wait);
             let found = virtual_machine.threads.waiters(pid, layout, thread_count, is_wanted);
-            monitors.extend(found.into_iter().filter_map(|waiter| Some((tid_of(waiter.tid)?, waiter.monitor))));
-            virtual_machine.is_read = !monitors.is_empty();
-            scanner.set_java_monitors(pid, &monitors);
+            locks.extend(found.into_iter().filter_map(|waiter| Some((tid_of(waiter.tid)?, waiter.lock))));
+            virtual_machine.is_read = !locks.is_empty();
+            scanner.set_java_locks(pid, &locks);
         }
     }
 
@@ -106,12 +114,12 @@ impl JavaMonitors {
         self.virtual_machines = found;
     }
 
-    /// Counts a thread that waits for a monitor.
-    pub fn add_waiter(&mut self, group: u16, pid: u32, monitor: u64) {
-        *self.waiters.entry(Place { pid, monitor, group }).or_default() += 1;
+    /// Counts a thread that waits for a lock.
+    pub fn add_waiter(&mut self, group: u16, pid: u32, lock: JavaLock) {
+        *self.waiters.entry(Place { pid, lock, group }).or_default() += 1;
     }
 
-    /// Ends the sub-sample: calls `found` with each monitor for which threads of a group wait, whether its owner was read, and the owner.
+    /// Ends the sub-sample: calls `found` with each lock for which threads of a group wait, whether its owner was read, and the owner.
     pub fn find_owners(&mut self, files: &mut TaskFiles, mut found: impl FnMut(FutexLock, bool, Option<BlockedWait>)) {
         let waiters = std::mem::take(&mut self.waiters);
         self.turns.chained.retain(|place| waiters.contains_key(place));
@@ -119,37 +127,40 @@ impl JavaMonitors {
             self.turns.select(waiters.iter().map(|(&place, &count)| (place, count)).collect()).into_iter().collect();
         self.turns.chained.retain(|place| !selected.contains(place));
         for (place, count) in waiters {
-            let Place { pid, monitor, group } = place;
+            let Place { pid, lock, group } = place;
             let is_read = selected.contains(&place);
             let owner = if is_read { self.read_owner(files, place) } else { None };
-            let awaited_monitor = owner.as_ref().and_then(|(_, awaited)| *awaited);
-            if let Some(awaited) = awaited_monitor {
-                self.turns.chained.extend([place, Place { monitor: awaited, ..place }]);
+            let awaited_java_lock = owner.as_ref().and_then(|(_, awaited)| *awaited);
+            if let Some(lock) = awaited_java_lock {
+                self.turns.chained.extend([place, Place { lock, ..place }]);
             }
-            let lock = FutexLock {
+            let futex_lock = FutexLock {
                 group,
                 pid,
-                address: monitor,
+                address: lock.address,
                 is_shared: false,
-                field: OwnerField::JavaMonitor,
+                field: match lock.kind {
+                    JavaLockKind::Monitor => OwnerField::JavaMonitor,
+                    JavaLockKind::Synchronizer => OwnerField::JavaSynchronizer,
+                },
                 waiters: count,
                 timed_waiters: 0,
-                awaited_monitor,
+                awaited_java_lock,
             };
-            found(lock, is_read, owner.map(|(wait, _)| wait));
+            found(futex_lock, is_read, owner.map(|(wait, _)| wait));
         }
     }
 
-    /// The owner, if it is the same before and after what it does was read, and the monitor that it waits to enter itself.
-    fn read_owner(&mut self, files: &mut TaskFiles, place: Place) -> Option<(BlockedWait, Option<u64>)> {
-        let Place { pid, monitor, group } = place;
+    /// The owner, if it is the same before and after what it does was read, and the lock for which it waits itself.
+    fn read_owner(&mut self, files: &mut TaskFiles, place: Place) -> Option<(BlockedWait, Option<JavaLock>)> {
+        let Place { pid, lock, group } = place;
         let (_, virtual_machine) = self.virtual_machines.iter_mut().find(|(id, _)| id.pid == pid)?;
         let layout = virtual_machine.layout.known()?;
-        let owner = virtual_machine.threads.owner(pid, layout, monitor)?;
+        let owner = virtual_machine.threads.owner(pid, layout, lock)?;
         let tid = self.tids.in_our_namespace(files, pid, owner.tid)?;
         let wait = read_holder_wait(files, pid, tid, group)?;
-        let awaited_monitor = virtual_machine.threads.awaited_by_owner(pid, layout, &owner)?;
-        Some((wait, awaited_monitor))
+        let awaited = virtual_machine.threads.awaited_by_owner(pid, layout, &owner)?;
+        Some((wait, awaited))
     }
 
     /// Ends an interval.
@@ -159,17 +170,19 @@ impl JavaMonitors {
     }
 }
 
-/// The monitors of its threads that have not run since these were read: a thread must run to leave the wait.
-fn unchanged(known: &KnownProcess) -> FxHashMap<u32, u64> {
+/// The monitors for which threads wait that have not run since these were read: a thread must run to leave the wait. Locks that are objects
+/// may have been moved meanwhile.
+fn unchanged(known: &KnownProcess) -> FxHashMap<u32, JavaLock> {
     // Without schedstat it is not known which ran.
     let waiting = known.threads().0.iter().filter(|thread| thread.schedstat.is_some());
-    waiting.filter_map(|thread| Some((thread.tid, thread.java_monitor?))).collect()
+    let locks = waiting.filter_map(|thread| Some((thread.tid, thread.java_lock?)));
+    locks.filter(|(_, lock)| lock.kind == JavaLockKind::Monitor).collect()
 }
 
-/// Its threads that sub-samples read and saw asleep in a futex, and those that have not run since they waited for a monitor.
+/// Its threads that sub-samples read and saw asleep in a futex, and those that have not run since they waited for a lock of Java.
 fn in_futex(known: &KnownProcess) -> FxHashSet<u32> {
     let sleeps_there = |thread: &&KnownThread| thread.state == TaskState::Sleeping && thread.futex_wait.is_some();
-    let waits = |thread: &&KnownThread| thread.java_monitor.is_some();
+    let waits = |thread: &&KnownThread| thread.java_lock.is_some();
     let waiting = known.threads().0.iter().filter(waits);
     known.hot_threads().filter(sleeps_there).chain(waiting).map(|thread| thread.tid).collect()
 }
@@ -180,3 +193,6 @@ fn is_virtual_machine(known: &KnownProcess) -> bool {
     let has_its_thread = || threads.iter().any(|thread| thread.comm.as_bytes() == b"VM Thread");
     threads.len() >= MIN_THREADS && (known.sampled.comm.as_bytes() == b"java" || has_its_thread())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! Locks of java.util.concurrent (ReentrantLock, ReentrantReadWriteLock, and what extends AbstractOwnableSynchronizer): which threads wait
+//! for one, and which thread owns it, by the objects of the Java program.
+//!
+//! A thread that waits says for what: `Thread.parkBlocker`, set by LockSupport.park. The object names its owner:
+//! `AbstractOwnableSynchronizer.exclusiveOwnerThread`. That of a semaphore, a latch, a condition or a queue names none: they are no locks.
+
+use rustc_hash::FxHashMap;
+
+use super::layout::ObjectLayout;
+use super::objects::{ClassPointer, JavaField, Objects, ReferenceFormat};
+use super::thread_list::{JavaThread, is_object};
+
+const THREAD: &[u8] = b"java/lang/Thread";
+const VIRTUAL_THREAD: &[u8] = b"java/lang/VirtualThread";
+const SYNCHRONIZER: &[u8] = b"java/util/concurrent/locks/AbstractOwnableSynchronizer";
+/// ReentrantLock and ReentrantReadWriteLock: they are locks also while none of their owners is named, at a handover or with readers.
+const REENTRANT: &[u8] = b"java/util/concurrent/locks/Reentrant";
+
+/// Classes of objects for which threads wait; it is emptied when there are more.
+const MAX_CLASSES: usize = 256;
+/// Threads by whose objects the format is tried at a time, and how often it is tried: with some garbage collectors (ZGC) it is not known.
+const TRIED_THREADS: usize = 4;
+const MAX_TRIES: u32 = 20;
+
+/// The locks of one virtual machine.
+#[derive(Debug, Default)]
+pub struct Synchronizers {
+    format: Option<Format>,
+    tries: u32,
+    classes: FxHashMap<u64, ClassFields>,
+}
+
+/// How a virtual machine has its objects, and fields of java.lang.Thread.
+#[derive(Clone, Copy, Debug)]
+struct Format {
+    class_pointer: ClassPointer,
+    references: ReferenceFormat,
+    /// The JavaThread has the address of a pointer to its object.
+    has_handles: bool,
+    /// `Thread.parkBlocker`: for what it waits in LockSupport.park
+    park_blocker: u64,
+    /// `Thread.eetop`: its JavaThread; 0: a virtual thread
+    java_thread: u64,
+}
+
+/// Offsets in objects of one class.
+#[derive(Clone, Copy, Debug, Default)]
+struct ClassFields {
+    /// `AbstractOwnableSynchronizer.exclusiveOwnerThread`
+    owner: Option<u64>,
+    is_reentrant_lock: bool,
+    /// `VirtualThread.carrierThread`: the thread that runs it
+    carrier: Option<u64>,
+}
+
+impl Synchronizers {
+    /// Those of the threads that wait for a lock, with its address.
+    pub fn waiters(&mut self, pid: u32, layout: &ObjectLayout, threads: &[JavaThread]) -> Vec<(JavaThread, u64)> {
+        let Some(format) = self.format(pid, layout, threads) else { return Vec::new() };
+        let objects = format.objects(pid, layout);
+        let (threads, thread_objects) = format.thread_objects(&objects, threads);
+        let (threads, blockers) = with_objects(threads, references_at(&objects, &thread_objects, format.park_blocker));
+        let classes = objects.classes(&blockers);
+        let fields = classes.into_iter().map(|class| self.class_fields(&objects, class));
+        let waits = threads.into_iter().zip(blockers).zip(fields);
+        let may_wait = waits.filter_map(|(wait, fields)| Some((wait, fields.is_reentrant_lock, fields.owner?)));
+        let may_wait: Vec<((JavaThread, u64), bool, u64)> = may_wait.collect();
+        let places: Vec<u64> = may_wait.iter().map(|&((_, blocker), _, owner)| blocker.saturating_add(owner)).collect();
+        let owned = objects.references(&places).into_iter().map(|owner| owner != 0);
+        let is_lock = may_wait.into_iter().zip(owned).filter(|&((_, is_reentrant, _), is_owned)| is_reentrant || is_owned);
+        is_lock.map(|((wait, ..), _)| wait).collect()
+    }
+
+    /// The thread that owns the lock. `None`: none, or it is not known, as of a virtual thread that runs on no thread.
+    pub fn owner(&mut self, pid: u32, layout: &ObjectLayout, lock: u64, threads: &[JavaThread]) -> Option<JavaThread> {
+        let format = self.format?;
+        let objects = format.objects(pid, layout);
+        let class = first(objects.classes(&[lock]))?;
+        let owner = reference_at(&objects, lock, self.class_fields(&objects, class).owner?)?;
+        let java_thread = match objects.long(owner, format.java_thread)? {
+            0 => {
+                let class = first(objects.classes(&[owner]))?;
+                let carrier = reference_at(&objects, owner, self.class_fields(&objects, class).carrier?)?;
+                objects.long(carrier, format.java_thread)?
+            }
+            address => address,
+        };
+        threads.iter().find(|thread| thread.address == java_thread).copied()
+    }
+
+    fn format(&mut self, pid: u32, layout: &ObjectLayout, threads: &[JavaThread]) -> Option<Format> {
+        if self.format.is_none() && self.tries < MAX_TRIES && !threads.is_empty() {
+            self.tries += 1;
+            self.format = threads.iter().take(TRIED_THREADS).find_map(|thread| find_format(pid, layout, thread));
+        }
+        self.format
+    }
+
+    fn class_fields(&mut self, objects: &Objects, class: u64) -> ClassFields {
+        if class == 0 {
+            return ClassFields::default();
+        }
+        if self.classes.len() >= MAX_CLASSES {
+            self.classes.clear();
+        }
+        *self.classes.entry(class).or_insert_with(|| find_class_fields(objects, class))
+    }
+}
+
+impl Format {
+    fn objects<'a>(&self, pid: u32, layout: &'a ObjectLayout) -> Objects<'a> {
+        let Format { class_pointer, references, .. } = *self;
+        Objects { pid, layout, class_pointer, references }
+    }
+
+    /// The threads that have an object of class Thread, and that
+    fn thread_objects(&self, objects: &Objects, threads: &[JavaThread]) -> (Vec<JavaThread>, Vec<u64>) {
+        let places: Vec<u64> =
+            threads.iter().map(|thread| thread.address.saturating_add(objects.layout.thread_object)).collect();
+        match self.has_handles {
+            true => {
+                let (threads, handles) = with_objects(threads.to_vec(), objects.pointers(&places));
+                with_objects(threads, objects.long_references(&handles))
+            }
+            false => with_objects(threads.to_vec(), objects.long_references(&places)),
+        }
+    }
+}
+
+/// Those of the threads for which an object was found: readings end at an address that is not mapped.
+fn with_objects(threads: Vec<JavaThread>, found: Vec<u64>) -> (Vec<JavaThread>, Vec<u64>) {
+    threads.into_iter().zip(found).filter(|&(_, object)| is_object(object)).unzip()
+}
+
+/// The object of a thread is sought in each way in which a virtual machine may have it: the right one leads to the class java.lang.Thread.
+fn find_format(pid: u32, layout: &ObjectLayout, thread: &JavaThread) -> Option<Format> {
+    const CLASS_POINTERS: [ClassPointer; 3] = [ClassPointer::Narrow, ClassPointer::Wide, ClassPointer::InMark];
+    const REFERENCES: [ReferenceFormat; 2] = [ReferenceFormat::Wide, ReferenceFormat::Colored];
+    let with_references = |class_pointer| REFERENCES.map(|references| Objects { pid, layout, class_pointer, references });
+    let place = thread.address.checked_add(layout.thread_object)?;
+    for objects in CLASS_POINTERS.into_iter().flat_map(with_references) {
+        for (has_handles, place) in [(true, first(objects.pointers(&[place]))), (false, Some(place))] {
+            let object = place.and_then(|place| first(objects.long_references(&[place])));
+            let class = object.and_then(|object| first(objects.classes(&[object])));
+            let classes = class.map_or_else(Vec::new, |class| objects.super_classes(class));
+            let Some((class, _)) = classes.iter().find(|(_, name)| name == THREAD) else { continue };
+            let fields: Vec<JavaField> = objects.fields(*class).into_iter().filter(|field| !field.is_static).collect();
+            let offset = |name: &[u8]| fields.iter().find(|field| field.name == name).map(|field| field.offset);
+            let has_narrow_references = reference_bytes(&fields)? == size_of::<u32>() as u64;
+            return Some(Format {
+                class_pointer: objects.class_pointer,
+                references: if has_narrow_references { ReferenceFormat::Narrow } else { objects.references },
+                has_handles,
+                park_blocker: offset(b"parkBlocker")?,
+                java_thread: offset(b"eetop")?,
+            });
+        }
+    }
+    None
+}
+
+/// Of one address; `None`: nothing was found there.
+fn first(found: Vec<u64>) -> Option<u64> {
+    found.first().copied().filter(|&address| address != 0)
+}
+
+/// The length of a reference: the smallest distance between two of them.
+fn reference_bytes(fields: &[JavaField]) -> Option<u64> {
+    let mut offsets: Vec<u64> = fields.iter().filter(|field| field.is_reference).map(|field| field.offset).collect();
+    offsets.sort_unstable();
+    offsets.array_windows().map(|[one, next]| next - one).min()
+}
+
+fn find_class_fields(objects: &Objects, class: u64) -> ClassFields {
+    let classes = objects.super_classes(class);
+    let field_of = |of: &[u8], name: &[u8]| {
+        let (class, _) = classes.iter().find(|(_, class)| class == of)?;
+        let fields = objects.fields(*class);
+        fields.into_iter().find(|field| field.name == name && !field.is_static).map(|field| field.offset)
+    };
+    ClassFields {
+        owner: field_of(SYNCHRONIZER, b"exclusiveOwnerThread"),
+        is_reentrant_lock: classes.iter().any(|(_, name)| name.starts_with(REENTRANT)),
+        carrier: field_of(VIRTUAL_THREAD, b"carrierThread"),
+    }
+}
+
+/// What each object refers to at an offset
+fn references_at(objects: &Objects, of: &[u64], offset: u64) -> Vec<u64> {
+    objects.references(&of.iter().map(|object| object.saturating_add(offset)).collect::<Vec<u64>>())
+}
+
+fn reference_at(objects: &Objects, of: u64, offset: u64) -> Option<u64> {
+    references_at(objects, &[of], offset).first().copied().filter(|&object| is_object(object))
+}
