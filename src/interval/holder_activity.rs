@@ -61,7 +61,9 @@ impl HolderActivity {
             (TaskState::Blocked, _) => HolderActivity::Uninterruptible,
             (_, WaitClass::Timer) => HolderActivity::Timer,
             (_, WaitClass::Lock) => HolderActivity::Lock,
-            (_, WaitClass::Futex) if call.is_some_and(Syscall::is_likely_mutex) => HolderActivity::Lock,
+            (_, WaitClass::Futex) if call.is_some_and(|call| call.is_likely_mutex() || call.is_likely_rw_lock()) => {
+                HolderActivity::Lock
+            }
             (_, WaitClass::Pipe) if is_in(class::is_full_pipe) => HolderActivity::FullPipe,
             (_, WaitClass::Net) if is_in(class::is_full_socket) => HolderActivity::FullSocket,
             _ => HolderActivity::Event,

@@ -51,7 +51,7 @@ impl Owner {
         // HotSpot lets one of the threads behind a monitor wait again and again, with a timeout.
         thread.wait.has_timeout &= row.awaited_java_lock.is_none_or(|lock| lock.kind != JavaLockKind::Monitor);
         let call = row.owner.syscall.and_then(|call| Syscall::from_number(machine, call));
-        let lock_call = call.filter(|call| call.is_contended_futex() || call.is_likely_mutex());
+        let lock_call = call.filter(|call| call.is_contended_futex() || call.is_likely_mutex() || call.is_likely_rw_lock());
         let java_lock = row.awaited_java_lock.map(|lock| futex_lock(row, lock.address, false));
         // With the C library musl the call looks like that on a mutex.
         let in_timed_futex = thread.wait.has_timeout && matches!(thread.class, WaitClass::Futex | WaitClass::Lock);

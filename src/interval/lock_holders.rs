@@ -241,6 +241,7 @@ fn contended_sightings(waits: &Waits, counts: &WaitCounts, group: u16) -> f64 {
             Some(
                 FutexWait::ContendedMutex { .. }
                     | FutexWait::OwnerWord { .. }
+                    | FutexWait::RwLock { .. }
                     | FutexWait::PiLock { .. }
                     | FutexWait::LightweightLock { .. }
                     | FutexWait::JavaLock { .. }

@@ -190,6 +190,7 @@ impl Sightings {
             Some(
                 FutexWait::ContendedMutex { .. }
                     | FutexWait::OwnerWord { .. }
+                    | FutexWait::RwLock { .. }
                     | FutexWait::PiLock { .. }
                     | FutexWait::LightweightLock { .. }
                     | FutexWait::JavaLock { .. }

@@ -175,7 +175,11 @@ fn lock_queue(newer: &Sample, counts: &WaitCounts, group: u16) -> Option<WaitQue
     queues.into_iter().find(|queue| {
         matches!(
             queue.kind,
-            WaitQueueKind::Mutex | WaitQueueKind::JavaMonitor | WaitQueueKind::JavaSynchronizer | WaitQueueKind::FileLock
+            WaitQueueKind::Mutex
+                | WaitQueueKind::RwLock
+                | WaitQueueKind::JavaMonitor
+                | WaitQueueKind::JavaSynchronizer
+                | WaitQueueKind::FileLock
         )
     })
 }

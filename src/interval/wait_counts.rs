@@ -151,6 +151,9 @@ impl ClassifiedWait {
                 ClassifiedWait { class: WaitClass::Lock, futex, ..classified }
             }
             Some(FutexWait::LikelyMutex { address }) if wait.is_behind_named_owner => classified.for_mutex(address),
+            Some(FutexWait::LikelyRwLock { address }) if wait.is_behind_named_owner => {
+                ClassifiedWait { class: WaitClass::Lock, futex: Some(FutexWait::RwLock { address }), ..classified }
+            }
             _ => classified,
         }
     }

@@ -19,6 +19,8 @@ use crate::units::SmallSort;
 pub enum WaitQueueKind {
     /// A mutex of the program, held by another thread as the futex call shows
     Mutex,
+    /// A read-write lock of the program, held by a writer as its words show
+    RwLock,
     /// WALWriteLock of PostgreSQL, as its processes say themselves
     DatabaseLock,
     /// Java monitors, as the virtual machine says itself
@@ -65,6 +67,7 @@ impl WaitQueueKind {
                 [Some((WaitQueueKind::Mutex, row.at_shared_address)), may_be_lock.then_some((WaitQueueKind::Futex, alone))]
             }
             (_, WaitClass::Lock, Some(FutexWait::JavaLock { kind, .. })) => [Some((java_queue(kind), row.threads)), None],
+            (_, WaitClass::Lock, Some(FutexWait::RwLock { .. })) => [Some((WaitQueueKind::RwLock, row.threads)), None],
             (_, WaitClass::Lock, Some(FutexWait::LightweightLock { .. })) => {
                 [Some((WaitQueueKind::DatabaseLock, row.threads)), None]
             }
@@ -118,7 +121,7 @@ pub fn wait_queues(
             kind,
             threads: mean(count.seen_count),
             one_address_share: match kind {
-                WaitQueueKind::Mutex | WaitQueueKind::JavaMonitor | WaitQueueKind::JavaSynchronizer => {
+                WaitQueueKind::Mutex | WaitQueueKind::RwLock | WaitQueueKind::JavaMonitor | WaitQueueKind::JavaSynchronizer => {
                     one_address_share(waits, counts, group, &count)
                 }
                 _ => event_share,

@@ -7,7 +7,7 @@ use crate::child_guard::ChildGuard;
 use crate::harness::program;
 use crate::output::texts_of;
 
-const MUTEXES: &str = "holders of mutexes and Java monitors of all processes (process_vm_readv)";
+const MUTEXES: &str = "holders of mutexes and locks of Java of all processes (process_vm_readv)";
 
 fn doctor(uid: Option<u32>) -> String {
     let mut command = Command::new(program());

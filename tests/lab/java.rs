@@ -99,11 +99,17 @@ fn an_owner_of_a_reentrant_lock_that_sleeps() {
 
 #[test]
 fn an_owner_of_a_reentrant_lock_that_computes() {
+    if !crate::long() {
+        return;
+    }
     held("concurrent", "compute", "warning", "(one java.util.concurrent lock) behind worker/", (COMPUTES, BY_SYNCHRONIZER));
 }
 
 #[test]
 fn an_owner_of_a_reentrant_lock_that_waits_for_a_read_write_lock() {
+    if !crate::long() {
+        return;
+    }
     held("concurrent", "nested", "critical", BEHIND_NESTED, ("that lock is held by nested/", BY_SYNCHRONIZER));
 }
 
@@ -133,22 +139,16 @@ fn two_threads_that_wait_for_each_others_lock_of_java_util_concurrent() {
 
 #[test]
 fn a_thread_with_a_reentrant_lock_and_one_with_a_monitor_that_wait_for_each_other() {
+    if !crate::long() {
+        return;
+    }
     deadlock("mixed", "lock");
-}
-
-#[test]
-fn threads_without_work_wait_for_no_monitor() {
-    idle("monitor");
 }
 
 /// Nor do those that wait for a condition, a permit, a latch or a result.
 #[test]
-fn threads_without_work_wait_for_no_lock_of_java_util_concurrent() {
-    idle("concurrent");
-}
-
-fn idle(kind: &str) {
-    check(kind, "idle", |said| {
+fn threads_without_work_wait_for_no_lock() {
+    check("concurrent", "idle", |said| {
         for finding in ["idle-but-blocked", "mutex-queue", "deadlock"] {
             said.must_not(finding);
         }

@@ -63,6 +63,7 @@ mod programs;
 mod prometheus;
 #[path = "../support/prometheus.rs"]
 mod prometheus_server;
+mod read_write_locks;
 mod relays;
 mod scenario;
 #[path = "../commands/serve/server.rs"]

@@ -26,6 +26,7 @@ pub fn known_by(field: OwnerField) -> &'static str {
         OwnerField::GlibcMutex => "the owner field of the mutex (glibc)",
         OwnerField::FutexWord => "the futex word, which names the owner",
         OwnerField::Waker(_) => "the wake-ups: a thread that is woken there takes the lock, and wakes the next one (eBPF)",
+        OwnerField::GlibcWriter => "the writer field of the read-write lock (glibc)",
         OwnerField::JavaMonitor => "the owner field of the Java monitor (HotSpot)",
         OwnerField::JavaSynchronizer => "the owner field of the java.util.concurrent lock (exclusiveOwnerThread)",
         OwnerField::PostgresLog => "PostgreSQL's own wait event: it writes the log (WAL)",
@@ -42,6 +43,7 @@ pub fn known_by(field: OwnerField) -> &'static str {
 pub fn lock_words(field: OwnerField) -> &'static str {
     match field {
         OwnerField::PostgresLog => "WALWriteLock",
+        OwnerField::GlibcWriter => "a read-write lock",
         OwnerField::JavaMonitor => "a Java monitor",
         OwnerField::JavaSynchronizer => "a java.util.concurrent lock",
         field if field.is_of_kernel() => "a lock inside the kernel",
@@ -52,6 +54,7 @@ pub fn lock_words(field: OwnerField) -> &'static str {
 /// A lock of this kind: `mutex`, `Java monitor`, `java.util.concurrent lock`
 pub fn lock_noun(field: OwnerField) -> &'static str {
     match field {
+        OwnerField::GlibcWriter => "read-write lock",
         OwnerField::JavaMonitor => "Java monitor",
         OwnerField::JavaSynchronizer => "java.util.concurrent lock",
         field if field.is_of_kernel() => "lock inside the kernel",

@@ -18,6 +18,7 @@ pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
         let (known_by, inferred) = match queue.kind {
             WaitQueueKind::Mutex if is_one_address(queue) => ("the futex call: one address", false),
             WaitQueueKind::Mutex => ("the futex call", false),
+            WaitQueueKind::RwLock => (BY_RW_LOCK_WORDS, false),
             WaitQueueKind::DatabaseLock => (BY_WAIT_EVENT, false),
             WaitQueueKind::JavaMonitor => (BY_PENDING_MONITOR, false),
             WaitQueueKind::JavaSynchronizer => (BY_PARK_BLOCKER, false),
@@ -46,6 +47,7 @@ fn is_counted_as_blocked(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
     let counted = match queue.kind {
         WaitQueueKind::Futex => group.lock_inferred,
         WaitQueueKind::Mutex
+        | WaitQueueKind::RwLock
         | WaitQueueKind::DatabaseLock
         | WaitQueueKind::JavaMonitor
         | WaitQueueKind::JavaSynchronizer
@@ -58,6 +60,9 @@ fn is_counted_as_blocked(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
 
 /// How it is known that processes of PostgreSQL wait for a light-weight lock.
 pub const BY_WAIT_EVENT: &str = "PostgreSQL's own wait event (my_wait_event_info)";
+
+/// How it is known that threads wait for a read-write lock.
+pub const BY_RW_LOCK_WORDS: &str = "the futex call, and the words of the lock (glibc)";
 
 /// How it is known that threads of a Java virtual machine wait for a monitor.
 pub const BY_PENDING_MONITOR: &str = "the Java virtual machine says so (JavaThread::_current_pending_monitor)";
@@ -82,6 +87,8 @@ fn lock_description(queue: &WaitQueueSpan) -> String {
     match (queue.kind, &queue.file, &queue.wchan) {
         (WaitQueueKind::Mutex, ..) if is_one_address(queue) => "one mutex".into(),
         (WaitQueueKind::Mutex, ..) => "mutexes".into(),
+        (WaitQueueKind::RwLock, ..) if is_one_address(queue) => "one read-write lock".into(),
+        (WaitQueueKind::RwLock, ..) => "read-write locks".into(),
         (WaitQueueKind::JavaMonitor, ..) if is_one_address(queue) => "one Java monitor".into(),
         (WaitQueueKind::JavaMonitor, ..) => "Java monitors".into(),
         (WaitQueueKind::JavaSynchronizer, ..) if is_one_address(queue) => "one java.util.concurrent lock".into(),
@@ -112,6 +119,8 @@ pub fn lock_basis(group: &BlockedGroup) -> String {
     let most = group.wait_queues.iter().find(|queue| is_counted_as_blocked(group, queue) && queue.kind != WaitQueueKind::Futex);
     let by_call = match most.map(|queue| (queue.kind, queue)) {
         Some((WaitQueueKind::Mutex, queue)) if is_one_address(queue) => "one mutex, by the futex call".to_owned(),
+        Some((WaitQueueKind::RwLock, queue)) if is_one_address(queue) => "one read-write lock".into(),
+        Some((WaitQueueKind::RwLock, _)) => "read-write locks".into(),
         Some((WaitQueueKind::JavaMonitor, queue)) if is_one_address(queue) => "one Java monitor".into(),
         Some((WaitQueueKind::JavaMonitor, _)) => "Java monitors".into(),
         Some((WaitQueueKind::JavaSynchronizer, queue)) if is_one_address(queue) => "one java.util.concurrent lock".into(),

@@ -306,6 +306,18 @@ fn threads_that_wait_for_a_mutex_since_before_the_first_scan_are_found() {
 }
 
 #[test]
+fn threads_that_wait_for_a_read_write_lock_since_before_the_first_scan_are_found() {
+    let mut machine = Machine::new(true);
+    let waits = |tid, syscall| ThreadFiles { wchan: "futex_do_wait", syscall, ..one(tid) };
+    let threads = [waits(70, "202 0x7f88 0x189 0x3 0x0 0x0"), waits(71, "202 0x7f8c 0x189 0x3 0x0 0x0"), one(72)];
+    machine.put(70, "app", 7, 10_000_000, &threads);
+    machine.put(80, "idle", 8, 10_000_000, &[waits(80, "202 0x7f88 0x189 0x4 0x0 0x0"), one(81)]);
+    machine.scan();
+    assert_eq!(machine.hot(), [70, 71]);
+    assert_eq!(machine.known(70, 71).lock_address(), Some(0x7f88), "readers and writers wait at different words of one lock");
+}
+
+#[test]
 fn threads_of_a_sleeping_process_that_wait_for_a_java_lock_are_sub_sampled_until_they_run() {
     let mut machine = Machine::new(true);
     let waits =

@@ -175,7 +175,7 @@ impl KnownThread {
             ..KnownThread::new(thread.tid, thread.comm.clone(), thread.state, ticks, thread.schedstat, first_seen_ns, None)
         };
         // A sample does not have it. Without a timeout the thread would have been hot, and its process not parked.
-        known.has_timeout = known.likely_mutex().is_some() || known.waits_in_semaphore();
+        known.has_timeout = known.likely_mutex().is_some() || known.may_wait_for_rw_lock() || known.waits_in_semaphore();
         known
     }
 

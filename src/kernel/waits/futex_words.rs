@@ -1,4 +1,5 @@
-//! Which thread a futex lock names, by the words of its memory: mutexes of glibc and musl, and locks with priority inheritance.
+//! Which thread a futex lock names, by the words of its memory: mutexes of glibc and musl, read-write locks of glibc, and locks with
+//! priority inheritance.
 //!
 //! The futex word alone does not say what type has it: 2 means "contended" in many programs, in the locks of glibc's malloc too, and a
 //! plain mutex of musl holds the number 16, which is no thread. The words beside it must be those of a mutex, and where threads wait with a
@@ -22,6 +23,8 @@ pub enum LockLayout {
     GlibcMutex,
     /// The same where all that wait do so with a timeout (pthread_mutex_timedlock, pthread_mutex_clocklock)
     TimedGlibcMutex,
+    /// `pthread_rwlock_t` of glibc that a writer holds
+    GlibcRwLock,
     /// The owner is in the futex word: a robust mutex of glibc; a recursive, error-checking or robust one of musl
     OwnerWord,
     /// The same of a lock that the kernel hands over (FUTEX_LOCK_PI): no other word is needed.
@@ -34,10 +37,12 @@ impl LockLayout {
         match wait {
             FutexWait::ContendedMutex { address } => Some((LockLayout::GlibcMutex, address)),
             FutexWait::LikelyMutex { address } if has_timeout => Some((LockLayout::TimedGlibcMutex, address)),
+            FutexWait::LikelyRwLock { address } => Some((LockLayout::GlibcRwLock, address)),
             FutexWait::OwnerWord { address } => Some((LockLayout::OwnerWord, address)),
             FutexWait::PiLock { address } => Some((LockLayout::PriorityInheritance, address)),
             FutexWait::LikelyMutex { .. }
             | FutexWait::IdleRuntimeThread { .. }
+            | FutexWait::RwLock { .. }
             | FutexWait::LightweightLock { .. }
             | FutexWait::JavaLock { .. }
             | FutexWait::Unknown { .. } => None,
@@ -47,6 +52,7 @@ impl LockLayout {
     pub fn field(self) -> OwnerField {
         match self {
             LockLayout::GlibcMutex | LockLayout::TimedGlibcMutex => OwnerField::GlibcMutex,
+            LockLayout::GlibcRwLock => OwnerField::GlibcWriter,
             LockLayout::OwnerWord | LockLayout::PriorityInheritance => OwnerField::FutexWord,
         }
     }
@@ -70,6 +76,12 @@ pub fn read_owner(pid: u32, address: u64, layout: LockLayout) -> Option<NamedOwn
         LockLayout::TimedGlibcMutex => {
             let rest = read_words(pid, address.checked_add(REST_OF_GLIBC_MUTEX)?).ok()?;
             (is_contended_glibc() && is_rest_of_glibc_mutex(words[4], &rest)).then_some(words[2])?
+        }
+        LockLayout::GlibcRwLock => {
+            // Its first futex is the third word.
+            let begin = read_words(pid, address.checked_sub(8)?).ok()?;
+            let rest = read_words(pid, address.checked_add(20)?).ok()?;
+            (is_aligned(address) && words[3] == 0 && is_written_glibc_rw_lock(&begin, &rest)).then_some(words[4])?
         }
         LockLayout::PriorityInheritance => waited_tid(words[0])?,
         LockLayout::OwnerWord => {
@@ -128,6 +140,16 @@ fn is_rest_of_glibc_mutex(kind: u32, &[spins, list @ ..]: &[u32; 5]) -> bool {
 fn is_robust_glibc_mutex(words: &[u32; 5], tid: u32) -> bool {
     let &[_, _, owner, _, kind] = words;
     is_glibc_mutex(words) && kind & GLIBC_ROBUST != 0 && (owner == tid || owner == GLIBC_INCONSISTENT)
+}
+
+/// Bits of `__readers`: held by a writer, in the phase in which it may write; the number of readers is in those above.
+const RW_LOCK_WRITTEN: u32 = 3;
+
+/// `__readers`, `__writers`, `__wrphase_futex`, `__writers_futex` and `__pad3` of `pthread_rwlock_t` where a writer holds it, and what is behind
+/// `__pad4` and `__cur_writer`: `__shared`, `__rwelision`, a pad, and `__pad2`
+fn is_written_glibc_rw_lock(&[readers, writers, phase, held, pad]: &[u32; 5], &[shared, rest @ ..]: &[u32; 5]) -> bool {
+    let is_held = readers & RW_LOCK_WRITTEN == RW_LOCK_WRITTEN && phase | held == 3 && phase & held & 1 == 1;
+    is_held && writers <= MAX_TID as u32 && pad == 0 && shared <= 1 && rest == [0; 4]
 }
 
 /// Bits of `_m_type`: the type, robust, priority inheritance; shared
@@ -213,6 +235,26 @@ mod tests {
         assert_eq!(named([2, 0, 0, 0, 0xfc74_ae60, 0x7fbf, 0, 0, 0, 0]), None, "a condition variable of musl");
         let misaligned = owner_tid([0, 2, 0, 4711, 1, 0, 0, 0, 0, 0, 0], 1, LockLayout::TimedGlibcMutex);
         assert_eq!(misaligned, None, "a counter of a condition variable of Rust");
+    }
+
+    #[test]
+    fn a_read_write_lock_of_glibc_names_its_writer() {
+        if !can_read() {
+            return;
+        }
+        let named = |words: [u32; 12]| owner_tid(words, 2, LockLayout::GlibcRwLock);
+        assert_eq!(named([51, 0, 3, 3, 0, 0, 4711, 0, 0, 0, 0, 0]), Some(4711), "6 readers and writers wait");
+        assert_eq!(named([3, 5, 1, 3, 0, 0, 4711, 1, 0, 0, 0, 0]), Some(4711), "writers wait; shared by processes");
+        assert_eq!(named([51, 0, 3, 1, 0, 0, 4711, 0, 0, 0, 0, 0]), Some(4711), "readers wait");
+        assert_eq!(named([3, 0, 1, 1, 0, 0, 4711, 0, 0, 0, 0, 0]), None, "no thread waits");
+        assert_eq!(named([51, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0]), None, "it is handed over");
+        assert_eq!(named([10, 1, 2, 1, 0, 0, 4711, 0, 0, 0, 0, 0]), None, "a writer waits for a reader");
+        assert_eq!(named([50, 0, 3, 3, 0, 0, 4711, 0, 0, 0, 0, 0]), None, "the phase of readers");
+        for at in [4, 5, 8, 9, 10, 11] {
+            let mut words = [51, 0, 3, 3, 0, 0, 4711, 0, 0, 0, 0, 0];
+            words[at] = 9;
+            assert_eq!(named(words), None, "word {at} is not used");
+        }
     }
 
     #[test]

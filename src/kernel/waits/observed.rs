@@ -28,10 +28,7 @@ impl ObservedWaits {
             wchan: thread.wait.wchan.as_ref().ok().filter(|_| sleeps).cloned(),
             syscall: thread.wait.syscall().ok().filter(|_| sleeps).map(|call| ObservedWait::kept_syscall(call, is_futex)),
             has_timeout: sleeps && thread.has_timeout,
-            is_behind_named_owner: sleeps
-                && thread.has_timeout
-                && thread.is_behind_named_owner
-                && thread.waits_for_named_owner(),
+            is_behind_named_owner: sleeps && thread.java_lock.is_none() && thread.waits_for_named_owner(),
             wait_event: thread.wait_event.filter(|_| sleeps && is_futex),
             java_lock: thread.java_lock.filter(|_| sleeps && is_futex).map(|lock| lock.kind),
         };

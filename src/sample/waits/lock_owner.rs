@@ -15,6 +15,8 @@ pub enum OwnerField {
     Waker(WakerChecks),
     /// `ObjectMonitor::_owner` of a Java virtual machine (HotSpot)
     JavaMonitor,
+    /// `pthread_rwlock_t.__cur_writer` of glibc: its writer
+    GlibcWriter,
     /// `AbstractOwnableSynchronizer.exclusiveOwnerThread` of a lock of java.util.concurrent (HotSpot)
     JavaSynchronizer,
     /// No word: the process of PostgreSQL that writes the log holds WALWriteLock, by its wait event, its system call and its file
@@ -42,8 +44,8 @@ impl OwnerField {
 
     /// Whether the lock is one inside the kernel.
     pub fn is_of_kernel(self) -> bool {
-        use OwnerField::{FutexWord, GlibcMutex, PostgresLog, Waker};
-        !(self.is_of_java() || matches!(self, GlibcMutex | FutexWord | Waker(_) | PostgresLog))
+        use OwnerField::{KernelMutex, KernelReader, KernelSemaphore, KernelWriter};
+        matches!(self, KernelMutex | KernelSemaphore | KernelWriter | KernelReader)
     }
 
     /// Whether the lock is one of a Java program, known by its virtual machine.

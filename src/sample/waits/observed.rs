@@ -22,7 +22,8 @@ pub struct ObservedWait {
     pub syscall: Option<RawSyscall>,
     /// The futex or semtimedop call has a timeout.
     pub has_timeout: bool,
-    /// It waits with a timeout, and the last reading of its futex found a mutex of glibc that names its owner: a row of `LockOwner`.
+    /// Its call shows no lock, but the last reading of its futex found one of glibc that names its owner, a row of `LockOwner`: a mutex for
+    /// which it waits with a timeout, or a read-write lock.
     pub is_behind_named_owner: bool,
     /// `my_wait_event_info` of a PostgreSQL process that waits in a futex
     pub wait_event: Option<WaitEvent>,

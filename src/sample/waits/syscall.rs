@@ -27,10 +27,15 @@ pub enum FutexWait {
     /// thread that waits with a timeout. A condition variable may look the same: which threads wake its waiters shows what it is, or the
     /// words beside the futex.
     LikelyMutex { address: u64 },
+    /// FUTEX_WAIT_BITSET with value 3: that of a read-write lock of glibc (2.25 and later) that is held. Words beside the futex show whether it
+    /// is one, and name its writer. `address` is that of the first of its two futexes.
+    LikelyRwLock { address: u64 },
     /// FUTEX_WAIT_PRIVATE with value 0: no lock, since 0 is a free one. An idle thread of the Go runtime waits for work like this.
     IdleRuntimeThread { address: u64 },
     /// A lock that another process holds: not by the call, but by the wait event of its process, PostgreSQL's (`WaitEvent`).
     LightweightLock { address: u64 },
+    /// A read-write lock of glibc that a writer holds: not by the call, but as its words say (`ObservedWait::is_behind_named_owner`).
+    RwLock { address: u64 },
     /// A lock of Java that another thread owns: not by the call, but as the virtual machine says (`ObservedWait::java_lock`).
     JavaLock { kind: JavaLockKind, address: u64 },
     /// Anything else: a condition variable, a semaphore, a join. Idle unless its group shows otherwise.
@@ -44,6 +49,8 @@ impl FutexWait {
         | FutexWait::ContendedMutex { address }
         | FutexWait::OwnerWord { address }
         | FutexWait::LikelyMutex { address }
+        | FutexWait::LikelyRwLock { address }
+        | FutexWait::RwLock { address }
         | FutexWait::IdleRuntimeThread { address }
         | FutexWait::LightweightLock { address }
         | FutexWait::JavaLock { address, .. }
@@ -77,6 +84,10 @@ pub const FUTEX_TID_MASK: u64 = 0x3fff_ffff;
 pub const MAX_TID: u64 = 4 << 20;
 /// 0 free, 1 held, 2 held with waiters: lowlevellock of glibc, and mutexes after Drepper, "Futexes Are Tricky".
 const CONTENDED_FUTEX_VALUE: u64 = 2;
+/// `__wrphase_futex` and `__writers_futex` of a read-write lock of glibc: 1 held by a writer, with 2 that threads wait. The two are neighbours,
+/// the first one at a multiple of 8.
+const RW_LOCK_FUTEX_VALUE: u64 = 3;
+const RW_LOCK_FUTEXES: u64 = 8;
 
 impl Syscall {
     /// The call with this number on `machine` (`Host::machine`); `None` if classification does not use it.
@@ -152,6 +163,9 @@ impl Syscall {
             (FUTEX_WAIT, CONTENDED_FUTEX_VALUE) => FutexWait::ContendedMutex { address },
             (FUTEX_WAIT, _) if is_owner_word(value) => FutexWait::OwnerWord { address },
             (FUTEX_WAIT_BITSET, CONTENDED_FUTEX_VALUE) => FutexWait::LikelyMutex { address },
+            (FUTEX_WAIT_BITSET, RW_LOCK_FUTEX_VALUE) => {
+                FutexWait::LikelyRwLock { address: address / RW_LOCK_FUTEXES * RW_LOCK_FUTEXES }
+            }
             (FUTEX_WAIT, 0) if operation & FUTEX_PRIVATE_FLAG != 0 => FutexWait::IdleRuntimeThread { address },
             _ => FutexWait::Unknown { address },
         })
@@ -173,6 +187,11 @@ impl Syscall {
     /// Whether it is a futex call that may be on a mutex which does not name its holder.
     pub fn is_likely_mutex(self) -> bool {
         matches!(self.futex_wait(), Some(FutexWait::LikelyMutex { .. }))
+    }
+
+    /// Whether it is a futex call that may be on a read-write lock.
+    pub fn is_likely_rw_lock(self) -> bool {
+        matches!(self.futex_wait(), Some(FutexWait::LikelyRwLock { .. }))
     }
 
     /// Whether it is a futex call on memory that processes share.
@@ -207,7 +226,10 @@ mod tests {
         assert_eq!(futex(0, 0x8000_0010), owner_word, "shared: a mutex of musl");
         assert_eq!(futex(0x80, 0x8000_0000), Some(FutexWait::Unknown { address: 0x1000 }), "without a thread id");
         assert_eq!(futex(0x80, 0xffff_ffff_ffff_ffff), Some(FutexWait::Unknown { address: 0x1000 }), "a semaphore of musl");
-        assert_eq!(futex(0x189, 3), Some(FutexWait::Unknown { address: 0x1000 }), "a read-write lock of glibc");
+        let rw_lock =
+            |address| Syscall::from_number(b"x86_64", RawSyscall { number: 202, arguments: [address, 0x189, 3] })?.futex_wait();
+        assert_eq!(rw_lock(0x1008), Some(FutexWait::LikelyRwLock { address: 0x1008 }), "readers behind a writer, glibc");
+        assert_eq!(rw_lock(0x100c), Some(FutexWait::LikelyRwLock { address: 0x1008 }), "writers behind it");
     }
 
     #[test]

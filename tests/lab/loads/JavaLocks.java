@@ -109,7 +109,7 @@ public class JavaLocks {
                 for (;;) monitor.wait();
             }
         });
-        for (Object lock : new Object[] {first, new ReentrantLock(), new ReentrantReadWriteLock().readLock()}) start("sleeper", () -> {
+        for (Object lock : new Object[] {first, new Object(), new ReentrantLock(), new ReentrantReadWriteLock().readLock()}) start("sleeper", () -> {
             for (;;) locked(lock, () -> Thread.sleep(50));
         });
         Semaphore permits = new Semaphore(0);

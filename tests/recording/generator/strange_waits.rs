@@ -48,12 +48,13 @@ pub fn waits(d: &mut Dice) -> Waits {
             group: d.u16(),
             futex_address: d.u64(),
             is_shared: d.bool(),
-            field: match d.u32() % 6 {
+            field: match d.u32() % 7 {
                 0 => OwnerField::GlibcMutex,
                 1 => OwnerField::FutexWord,
                 2 => OwnerField::PostgresLog,
                 3 => OwnerField::JavaMonitor,
                 4 => OwnerField::JavaSynchronizer,
+                5 => OwnerField::GlibcWriter,
                 _ => OwnerField::Waker(WakerChecks { made: d.u32() % 65, confirmed: d.u32() % 65 }),
             },
             waiters: d.u32(),

@@ -167,7 +167,7 @@ pub struct Pipe {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queue {
-    /// mutex, timed-mutex (which names its holder), timed-condition (the same call), futex, rust-mutex, file-lock, kernel-lock, storage, pipe, socket, remote, unix,
+    /// mutex, timed-mutex (which names its holder), timed-condition (the same call), rw-lock (of glibc, which names its writer), rw-lock-readers (the same call), futex, rust-mutex, file-lock, kernel-lock, storage, pipe, socket, remote, unix,
     /// postgres-lock (a futex in a process of PostgreSQL that waits for WALWrite), postgres-other (with another wait event),
     /// java-monitor (a futex of a thread that waits to enter one), java-util-concurrent (one that waits for such a lock)
     pub kind: String,
@@ -211,7 +211,7 @@ pub struct Owner {
     pub timed_waiters: u32,
     /// Sub-samples that saw this; all if it is left out
     pub sub_samples: Option<u16>,
-    /// Of a lock inside the kernel: what names the owner (mutex, semaphore, writer, reader); postgres: of WALWriteLock; java: of a Java monitor; java-util-concurrent: of such a lock
+    /// Of a lock inside the kernel: what names the owner (mutex, semaphore, writer, reader); postgres: of WALWriteLock; java: of a Java monitor; java-util-concurrent: of such a lock; rw-lock: of a read-write lock
     pub field: Option<String>,
     /// Of the owner of a futex lock: the lock inside the kernel for which it waits
     pub kernel_lock: Option<u32>,

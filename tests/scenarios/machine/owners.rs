@@ -49,7 +49,9 @@ pub(super) fn add_owners(phase: &Phase, waits: &mut Waits) {
             Some("java-util-concurrent") => Some(JavaLockKind::Synchronizer),
             _ => None,
         };
-        let Some(field) = owner.field.as_ref().filter(|_| !is_postgres && java_lock.is_none()) else {
+        let is_rw_lock = owner.field.as_deref() == Some("rw-lock");
+        let is_of_kernel = !is_postgres && !is_rw_lock && java_lock.is_none();
+        let Some(field) = owner.field.as_ref().filter(|_| is_of_kernel) else {
             waits.lock_owners.push(LockOwner {
                 group,
                 futex_address: owner.lock,
@@ -58,6 +60,7 @@ pub(super) fn add_owners(phase: &Phase, waits: &mut Waits) {
                     Some(JavaLockKind::Monitor) => OwnerField::JavaMonitor,
                     Some(JavaLockKind::Synchronizer) => OwnerField::JavaSynchronizer,
                     None if is_postgres => OwnerField::PostgresLog,
+                    None if is_rw_lock => OwnerField::GlibcWriter,
                     None => OwnerField::GlibcMutex,
                 },
                 waiters,

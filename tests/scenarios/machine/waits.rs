@@ -32,10 +32,10 @@ pub(super) fn rows(phase: &Phase, groups: &[GroupId], sub_sample: u32) -> Vec<Gr
         };
         let by_futex_call = waits.lock_by_call
             - waits.file_lock
-            - queued(&["mutex", "kernel-lock", "postgres-lock", "java-monitor", "java-util-concurrent"]);
+            - queued(&["mutex", "rw-lock", "kernel-lock", "postgres-lock", "java-monitor", "java-util-concurrent"]);
         rows.push(synthetic::waits::mutex(group_index(process, groups), by_futex_call));
         let is_on_storage = sub_sample < u32::from(waits.storage_times.unwrap_or(10));
-        let inferred = waits.lock_by_inference - queued(&["futex", "rust-mutex", "postgres-other"]);
+        let inferred = waits.lock_by_inference - queued(&["futex", "rust-mutex", "rw-lock-readers", "postgres-other"]);
         if waits.private {
             let (group, wait) = (group_index(process, groups), synthetic::waits::PRIVATE_FUTEX);
             rows.push(GroupWait { group, wait, active: true, threads: inferred, at_shared_address: 0 });
@@ -173,6 +173,7 @@ pub(super) fn add_queues(phase: &Phase, waits: &mut Waits) {
             "postgres-lock" | "postgres-other" => (TaskState::Sleeping, "futex_do_wait", futex(0x109, 0)),
             "futex" | "java-monitor" | "java-util-concurrent" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 0)),
             "rust-mutex" | "timed-mutex" | "timed-condition" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 2)),
+            "rw-lock" | "rw-lock-readers" => (TaskState::Sleeping, "futex_do_wait", futex(0x189, 3)),
             "file-lock" => (TaskState::Sleeping, "locks_lock_inode_wait", None),
             "kernel-lock" => (TaskState::Blocked, "rwsem_down_write_slowpath", queue.call.map(call)),
             "storage" => (TaskState::Blocked, "folio_wait_bit_common", queue.call.map(call)),
@@ -185,7 +186,7 @@ pub(super) fn add_queues(phase: &Phase, waits: &mut Waits) {
             wchan,
             syscall,
             has_timeout: queue.kind.starts_with("timed-"),
-            is_behind_named_owner: queue.kind == "timed-mutex",
+            is_behind_named_owner: matches!(queue.kind.as_str(), "timed-mutex" | "rw-lock"),
             java_lock: match queue.kind.as_str() {
                 "java-monitor" => Some(JavaLockKind::Monitor),
                 "java-util-concurrent" => Some(JavaLockKind::Synchronizer),

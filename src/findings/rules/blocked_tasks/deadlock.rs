@@ -20,12 +20,12 @@ pub const DEADLOCK: Rule = Rule {
               them ever proceeds, nor does a thread that waits for one of these mutexes. The same of locks inside the \
               kernel, which is an error of the kernel. Or a thread has ended and did not unlock a mutex: threads that wait for it \
               never proceed either.",
-    computed: "The mutexes themselves name their owners (`pthread_mutex_t.__owner` of glibc; the futex word of a lock with priority \
+    computed: "The mutexes themselves name their owners (`pthread_mutex_t.__owner` and `pthread_rwlock_t.__cur_writer` of glibc; the futex word of a lock with priority \
                inheritance; `ObjectMonitor::_owner` and `exclusiveOwnerThread` of Java), read in each sub-sample before and after the owner's state; so do mutexes and rw-semaphores of the kernel. \
                Following the owner of each mutex to the mutex \
                that this thread waits for leads back to the first thread, in at least 80 % of the readings; or no process has a \
                thread with the number in the mutex any more.",
-    caveats: "Only mutexes of glibc, robust ones, those of musl but plain ones, futexes with priority inheritance, monitors and java.util.concurrent locks of Java \
+    caveats: "Only mutexes of glibc and the writers of its read-write locks, robust mutexes, those of musl but plain ones, futexes with priority inheritance, monitors and java.util.concurrent locks of Java \
               (HotSpot) and locks inside the kernel name their owner; deadlocks of file locks are reported as file-lock-queue. Without permission to \
               read the memory of the process nothing is known. A cycle in which a thread waits with a timeout \
               (pthread_mutex_timedlock) is no deadlock: idle-but-blocked says so. Where another thread unlocks a mutex, as with one that is used as a \
@@ -51,6 +51,7 @@ fn lock_nouns(fields: &[OwnerField]) -> (&'static str, &'static str) {
     kinds.dedup();
     match kinds.as_slice() {
         ["lock inside the kernel"] => ("lock inside the kernel", "locks inside the kernel"),
+        ["read-write lock"] => ("read-write lock", "read-write locks"),
         ["Java monitor"] => ("Java monitor", "Java monitors"),
         ["java.util.concurrent lock"] => ("java.util.concurrent lock", "java.util.concurrent locks"),
         ["mutex"] => ("mutex", "mutexes"),

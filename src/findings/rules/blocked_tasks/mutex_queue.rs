@@ -11,7 +11,7 @@ use crate::findings::wait_chain::link::{ChainConfidence, ChainLink};
 use crate::findings::wait_chain::named_holder::{
     describe_lock_queues, describe_named_holder, holder_confidence, holder_links, lock_words, named_holder_evidence,
 };
-use crate::findings::wait_chain::queues::{BY_PARK_BLOCKER, BY_PENDING_MONITOR, BY_WAIT_EVENT};
+use crate::findings::wait_chain::queues::{BY_PARK_BLOCKER, BY_PENDING_MONITOR, BY_RW_LOCK_WORDS, BY_WAIT_EVENT};
 use crate::interval::Interval;
 use crate::interval::lock_holders::{HolderActivity, LockHolder};
 use crate::interval::mutex_queues::MutexQueue;
@@ -27,7 +27,7 @@ pub const MUTEX_QUEUE: Rule = Rule {
               (nanosleep, a poll interval, a back-off), waits for an answer of another host or process, or for a child process, or is stopped. One \
               thread at a time proceeds, CPUs and disks are idle, and neither more CPUs nor a faster disk helps.",
     computed: "Threads in a futex call that shows a held mutex, as a mean over the sub-samples. Where the mutex names its owner \
-               (glibc, priority inheritance, a lock of Java), or wake-ups show the holder (Rust, as root), or PostgreSQL's wait events say it (WALWrite), that thread is the holder, and what it does is read with it; threads that wait while it runs do not count. Otherwise: several \
+               (glibc, also the writer of a read-write lock; priority inheritance, a lock of Java), or wake-ups show the holder (Rust, as root), or PostgreSQL's wait events say it (WALWrite), that thread is the holder, and what it does is read with it; threads that wait while it runs do not count. Otherwise: several \
                threads at one address; threads that were seen in that queue were also seen asleep for a fixed time, one at a time (0.5 to 1.25 on average, at least two different \
                ones), while at most 0.2 threads of the process ran. That the sleeping thread holds the mutex is inferred from this. Not while \
                a thread of it is on storage (that is idle-but-blocked), nor if connections wait for it (that is stuck-server).",
@@ -92,6 +92,7 @@ fn candidate(context: &RuleContext, queue: &MutexQueue) -> Candidate {
     let waiting = plural(queue.threads, "thread waits", "threads wait");
     let waits_known_by = match field {
         Some(OwnerField::PostgresLog) => BY_WAIT_EVENT,
+        Some(OwnerField::GlibcWriter) => BY_RW_LOCK_WORDS,
         Some(OwnerField::JavaMonitor) => BY_PENDING_MONITOR,
         Some(OwnerField::JavaSynchronizer) => BY_PARK_BLOCKER,
         _ => "the futex call of its threads",

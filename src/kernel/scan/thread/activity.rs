@@ -27,9 +27,12 @@ impl KnownThread {
             TaskState::Blocked => self.is_uninterruptible(),
             TaskState::Sleeping => {
                 let is_blocked = matches!(self.wait_class, Some(WaitClass::Lock | WaitClass::Disk));
-                let may_be_behind_lock =
-                    self.likely_mutex().is_some() || self.waits_for_named_owner() || self.waits_in_semaphore();
-                is_blocked || may_be_behind_lock || self.is_active(now_ns)
+                let may_be_behind_lock = self.likely_mutex().is_some() || self.may_wait_for_rw_lock();
+                is_blocked
+                    || may_be_behind_lock
+                    || self.waits_for_named_owner()
+                    || self.waits_in_semaphore()
+                    || self.is_active(now_ns)
             }
             // Between two system calls of a thread under strace.
             TaskState::Traced => self.is_active(now_ns),
@@ -61,11 +64,20 @@ impl KnownThread {
         }
     }
 
-    /// Whether it waits for a lock that names its owner though its futex call does not show that: with a timeout for a mutex, as far as is
-    /// known, or for a lock of Java.
+    /// Whether it waits at a futex, without a timeout, as for a read-write lock of glibc.
+    pub fn may_wait_for_rw_lock(&self) -> bool {
+        !self.has_timeout && matches!(self.futex_wait, Some(FutexWait::LikelyRwLock { .. }))
+    }
+
+    /// Whether it waits for a lock that names its owner though its futex call does not show that: with a timeout for a mutex or for a
+    /// read-write lock, as far as is known, or for a lock of Java.
     pub fn waits_for_named_owner(&self) -> bool {
-        self.java_lock.is_some()
-            || (self.is_behind_named_owner && matches!(self.futex_wait, Some(FutexWait::LikelyMutex { .. })))
+        let has_named_one = match self.futex_wait {
+            Some(FutexWait::LikelyMutex { .. }) => self.has_timeout && self.is_behind_named_owner,
+            Some(FutexWait::LikelyRwLock { .. }) => self.is_behind_named_owner,
+            _ => false,
+        };
+        self.java_lock.is_some() || has_named_one
     }
 
     /// The lock for which it waits in a futex call: threads with the same address wait for the same one. Threads that wait for one of Java

@@ -32,9 +32,11 @@ impl KnownThread {
         let may_wait_for_lock = multithreaded || task::is_postgres(&self.comm);
         let wanted = context.files.has_fuse_mounts || of_file_lock || (may_wait_for_lock && context.may_read_first_wait());
         let may_ask = wanted && !options.kernel_thread && options.may_read_waits;
-        let is_kept = |class: Option<WaitClass>| of_file_lock || matches!(class, Some(WaitClass::Disk | WaitClass::Lock));
-        if may_ask && self.read_parked_wait(context, options) && !is_kept(self.wait_class) && !self.waits_in_semaphore() {
-            self.clear_wait();
+        if may_ask && self.read_parked_wait(context, options) {
+            let is_blocked = of_file_lock || matches!(self.wait_class, Some(WaitClass::Disk | WaitClass::Lock));
+            if !is_blocked && !self.waits_in_semaphore() && !self.may_wait_for_rw_lock() {
+                self.clear_wait();
+            }
         }
     }
 

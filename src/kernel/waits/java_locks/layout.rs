@@ -218,10 +218,10 @@ mod tests {
         let found = layout(&made_up(&[&OLD[..], &newer].concat(), &[])).unwrap();
         assert_eq!(found.threads, ThreadList::Array { variable: 0x8000, length: 4, threads: 16 });
         assert_eq!((found.owner_id, found.lock_stack), (Some(56), Some(LockStack { object: 8, top: 100, base: 108 })));
-        for missing in 0..OLD.len() {
+        for (missing, row) in OLD.iter().enumerate() {
             let mut fewer = OLD.to_vec();
             fewer.remove(missing);
-            assert_eq!(layout(&made_up(&fewer, &[])), None, "without {:?}", OLD[missing]);
+            assert_eq!(layout(&made_up(&fewer, &[])), None, "without {row:?}");
         }
         let mut hostile = OLD.to_vec();
         hostile[4].2 = u64::MAX;

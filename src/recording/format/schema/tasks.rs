@@ -200,7 +200,7 @@ columns! { Waits: 4 {
     peer_waits,
 } }
 
-columns! { ObservedWait: 14 { id, state, wchan, syscall, has_timeout, is_behind_named_owner, wait_event, java_lock } }
+columns! { ObservedWait: 15 { id, state, wchan, syscall, has_timeout, is_behind_named_owner, wait_event, java_lock } }
 columns! { GroupWait: 6 { group, wait, active, threads, at_shared_address } }
 columns! { ThreadWait: 8 { task, wait, group, seen_count } }
 columns! { IpcWaiter: 6 { task, group, peer } }
@@ -223,6 +223,7 @@ columns! { BlockedWait: 32 {
 } }
 columns! { WaitQueue: 12 { group, wait, futex_address, seen_count, file, lock_holder } }
 columns! { LockOwner: 43 { group, futex_address, field, waiters, owner, kernel_lock, is_shared, timed_waiters, awaited_java_lock } }
+columns! { JavaLock: 2 { address, kind } }
 columns! { KernelLockOwner: 44 { group, lock, field, waiters, waits_for, owner } }
 columns! { ThreadStack: 12 { task, kernel } }
 columns! { UserStack: 12 { task, functions } }
@@ -302,6 +303,7 @@ impl Columns for OwnerField {
             OwnerField::PostgresLog => 7,
             OwnerField::JavaMonitor => 8,
             OwnerField::JavaSynchronizer => 9,
+            OwnerField::GlibcWriter => 10,
             OwnerField::Waker(WakerChecks { made, confirmed }) => {
                 WAKER | u64::from(made.min(MAX_CHECKS)) << 8 | u64::from(confirmed.min(MAX_CHECKS)) << 32
             }
@@ -321,6 +323,7 @@ impl Columns for OwnerField {
             7 => OwnerField::PostgresLog,
             8 => OwnerField::JavaMonitor,
             9 => OwnerField::JavaSynchronizer,
+            10 => OwnerField::GlibcWriter,
             WAKER => OwnerField::Waker(WakerChecks { made: checks(8), confirmed: checks(32) }),
             0 => OwnerField::GlibcMutex,
             // Of a later version: it is not believed.
@@ -329,46 +332,13 @@ impl Columns for OwnerField {
     }
 }
 
-/// 0: it waits for none.
-impl Columns for Option<JavaLockKind> {
-    const WIDTH: usize = 1;
-
-    fn write(&self, row: &mut [u64], names: &mut Interner) {
-        let number: u64 = match self {
-            None => 0,
-            Some(JavaLockKind::Monitor) => 1,
-            Some(JavaLockKind::Synchronizer) => 2,
-        };
-        number.write(row, names);
-    }
-
-    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        Ok(match u64::read(row, names)? {
-            1 => Some(JavaLockKind::Monitor),
-            2 => Some(JavaLockKind::Synchronizer),
-            _ => None,
-        })
-    }
-}
-
-/// The number of the kind in a column of its own.
-impl Columns for JavaLock {
-    const WIDTH: usize = 2;
-
-    fn write(&self, row: &mut [u64], names: &mut Interner) {
-        write_at(&self.address, row, 0, names);
-        write_at(&Some(self.kind), row, 1, names);
-    }
-
-    fn read(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        let kind = read_at::<Option<JavaLockKind>>(row, 1, names)?;
-        Ok(JavaLock { address: read_at(row, 0, names)?, kind: kind.unwrap_or_default() })
-    }
-}
-
 const WAKER: u64 = 6;
 const MAX_CHECKS: u32 = 0xff_ffff;
 
+numbered! { JavaLockKind, otherwise JavaLockKind::Synchronizer, {
+    JavaLockKind::Monitor = 0,
+    JavaLockKind::Synchronizer = 1,
+} }
 numbered! { TaskState, otherwise TaskState::Other, {
     TaskState::Sleeping = 0,
     TaskState::Running = 1,
