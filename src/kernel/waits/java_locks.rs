@@ -77,16 +77,30 @@ impl JavaLocks {
             let (host, pid) = (root.clone(), id.pid);
             virtual_machine.layout.advance(move || find_layout(&host, pid));
             let Some(known) = scanner.process(pid).filter(|_| virtual_machine.is_read) else { continue };
-            let (thread_count, in_futex, mut locks) = (known.sampled.threads.len(), in_futex(known), unchanged(known));
+            let (thread_count, in_futex, last) = (known.sampled.threads.len(), in_futex(known), unchanged(known));
             let may_read = !known.memory_read_may_hang() && thread_count >= MIN_THREADS;
             let Some(layout) = virtual_machine.layout.known().filter(|_| may_read) else { continue };
             let (tids, files) = (&mut self.tids, scanner.files());
             let mut tid_of = |tid: u32| tids.in_our_namespace(files, pid, tid);
             let was_read = std::mem::replace(&mut virtual_machine.was_read, true);
-            let may_wait = |tid: u32| in_futex.contains(&tid) && !locks.contains_key(&tid);
-            let is_wanted = |tid: u32| !was_read || tid_of(tid).is_some_and(may_wait);
-            let found = virtual_machine.threads.waiters(pid, layout, thread_count, is_wanted);
-            locks.extend(found.into_iter().filter_map(|waiter| Some((tid_of(waiter.tid)?, waiter.lock))));
+            let mut read = |is_wanted: &dyn Fn(u32) -> bool| {
+                let is_wanted = |tid: u32| !was_read || tid_of(tid).is_some_and(is_wanted);
+                let found = virtual_machine.threads.waiters(pid, layout, thread_count, is_wanted);
+                found
+                    .into_iter()
+                    .filter_map(|waiter| Some((tid_of(waiter.tid)?, waiter.lock)))
+                    .collect::<FxHashMap<u32, JavaLock>>()
+            };
+            let compared = one_thread_of_each(&last);
+            let is_compared = |tid: u32| last.get(&tid).is_none_or(|lock| compared.get(lock) == Some(&tid));
+            let mut locks = read(&|tid| in_futex.contains(&tid) && is_compared(tid));
+            let is_same = |lock: &JavaLock| compared.get(lock).is_none_or(|tid| locks.get(tid) == Some(lock));
+            let (same, moved): (FxHashMap<u32, JavaLock>, FxHashMap<u32, JavaLock>) =
+                last.iter().partition(|(_, lock)| is_same(lock));
+            if was_read && !moved.is_empty() {
+                locks.extend(read(&|tid| moved.contains_key(&tid)));
+            }
+            locks.extend(same);
             virtual_machine.is_read = !locks.is_empty();
             scanner.set_java_locks(pid, &locks);
         }
@@ -170,13 +184,17 @@ impl JavaLocks {
     }
 }
 
-/// The monitors for which threads wait that have not run since these were read: a thread must run to leave the wait. Locks that are objects
-/// may have been moved meanwhile.
+/// The locks of its threads that have not run since these were read: a thread must run to leave the wait.
 fn unchanged(known: &KnownProcess) -> FxHashMap<u32, JavaLock> {
     // Without schedstat it is not known which ran.
     let waiting = known.threads().0.iter().filter(|thread| thread.schedstat.is_some());
-    let locks = waiting.filter_map(|thread| Some((thread.tid, thread.java_lock?)));
-    locks.filter(|(_, lock)| lock.kind == JavaLockKind::Monitor).collect()
+    waiting.filter_map(|thread| Some((thread.tid, thread.java_lock?))).collect()
+}
+
+/// Of the threads that wait for each lock of java.util.concurrent one: it shows whether the garbage collector has moved the lock since. Monitors
+/// are not moved.
+fn one_thread_of_each(waiting: &FxHashMap<u32, JavaLock>) -> FxHashMap<JavaLock, u32> {
+    waiting.iter().filter(|(_, lock)| lock.kind == JavaLockKind::Synchronizer).map(|(&tid, &lock)| (lock, tid)).collect()
 }
 
 /// Its threads that sub-samples read and saw asleep in a futex, and those that have not run since they waited for a lock of Java.

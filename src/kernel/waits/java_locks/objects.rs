@@ -52,6 +52,13 @@ pub enum ClassPointer {
     InMark,
 }
 
+/// What 4 bytes that stand for an address are multiplied and added to: they do not change once the virtual machine has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NarrowBase {
+    base: u64,
+    shift: u32,
+}
+
 /// The objects of one virtual machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Objects<'a> {
@@ -59,6 +66,22 @@ pub struct Objects<'a> {
     pub layout: &'a ObjectLayout,
     pub class_pointer: ClassPointer,
     pub references: ReferenceFormat,
+    pub narrow_reference: NarrowBase,
+    pub narrow_class: NarrowBase,
+}
+
+impl NarrowBase {
+    /// By the addresses of both variables
+    pub fn read(pid: u32, (base, shift): (u64, u64)) -> Option<NarrowBase> {
+        let &[base, shift] = &*read_longs(pid, &[base, shift]).ok()? else { return None };
+        // An int
+        Some(NarrowBase { base, shift: low_half(shift).min(MAX_SHIFT) })
+    }
+
+    fn decode(self, words: &[u32]) -> Vec<u64> {
+        let decode = |&word: &u32| if word == 0 { 0 } else { self.base.saturating_add(u64::from(word) << self.shift) };
+        words.iter().map(decode).collect()
+    }
 }
 
 impl Objects<'_> {
@@ -67,7 +90,7 @@ impl Objects<'_> {
         if self.references != ReferenceFormat::Narrow {
             return self.long_references(addresses);
         }
-        let mut references = self.decode(self.layout.narrow_reference, &read_words(self.pid, addresses).unwrap_or_default());
+        let mut references = self.narrow_reference.decode(&read_words(self.pid, addresses).unwrap_or_default());
         references.resize(addresses.len(), 0);
         references
     }
@@ -91,14 +114,13 @@ impl Objects<'_> {
     /// The class of each object (Klass); 0: not known, as from the first object that is not mapped.
     pub fn classes(&self, objects: &[u64]) -> Vec<u64> {
         let places: Vec<u64> = objects.iter().map(|object| object.saturating_add(self.layout.class)).collect();
-        let narrow = |words: &[u32]| self.decode(self.layout.narrow_class, words);
         let mut classes = match self.class_pointer {
-            ClassPointer::Narrow => narrow(&read_words(self.pid, &places).unwrap_or_default()),
+            ClassPointer::Narrow => self.narrow_class.decode(&read_words(self.pid, &places).unwrap_or_default()),
             ClassPointer::Wide => self.pointers(&places),
             ClassPointer::InMark => {
                 let words =
                     self.pointers(objects).into_iter().map(|mark| u32::try_from(mark >> CLASS_SHIFT_IN_MARK).unwrap_or(0));
-                narrow(&words.collect::<Vec<u32>>())
+                self.narrow_class.decode(&words.collect::<Vec<u32>>())
             }
         };
         classes.resize(objects.len(), 0);
@@ -182,15 +204,6 @@ impl Objects<'_> {
         let lengths = lengths.iter().map(|&length| usize::from(u16::from_ne_bytes(length)));
         let cut = |(length, text): (usize, &[u8])| text.get(..length).unwrap_or(text).to_vec();
         lengths.zip(texts.chunks_exact(MAX_NAME_BYTES)).map(cut).collect()
-    }
-
-    /// References or class pointers of 4 bytes as addresses
-    fn decode(&self, (base, shift): (u64, u64), words: &[u32]) -> Vec<u64> {
-        let &[base, shift] = &*read_longs(self.pid, &[base, shift]).unwrap_or_default() else { return Vec::new() };
-        // An int
-        let shift = low_half(shift).min(MAX_SHIFT);
-        let decode = |&word: &u32| if word == 0 { 0 } else { base.saturating_add(u64::from(word) << shift) };
-        words.iter().map(decode).collect()
     }
 
     pub fn long(&self, address: u64, offset: u64) -> Option<u64> {

@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use super::layout::ObjectLayout;
-use super::objects::{ClassPointer, JavaField, Objects, ReferenceFormat};
+use super::objects::{ClassPointer, JavaField, NarrowBase, Objects, ReferenceFormat};
 use super::thread_list::{JavaThread, is_object};
 
 const THREAD: &[u8] = b"java/lang/Thread";
@@ -18,7 +18,7 @@ const REENTRANT: &[u8] = b"java/util/concurrent/locks/Reentrant";
 
 /// Classes of objects for which threads wait; it is emptied when there are more.
 const MAX_CLASSES: usize = 256;
-/// Threads by whose objects the format is tried at a time, and how often it is tried: with some garbage collectors (ZGC) it is not known.
+/// Threads by whose objects the format is sought in an interval, and in how many intervals: it may be one that is not known.
 const TRIED_THREADS: usize = 4;
 const MAX_TRIES: u32 = 20;
 
@@ -26,7 +26,10 @@ const MAX_TRIES: u32 = 20;
 #[derive(Debug, Default)]
 pub struct Synchronizers {
     format: Option<Format>,
+    /// Intervals in which it was sought
     tries: u32,
+    /// It was sought in this one.
+    is_tried: bool,
     classes: FxHashMap<u64, ClassFields>,
 }
 
@@ -35,6 +38,8 @@ pub struct Synchronizers {
 struct Format {
     class_pointer: ClassPointer,
     references: ReferenceFormat,
+    narrow_reference: NarrowBase,
+    narrow_class: NarrowBase,
     /// The JavaThread has the address of a pointer to its object.
     has_handles: bool,
     /// `Thread.parkBlocker`: for what it waits in LockSupport.park
@@ -54,6 +59,11 @@ struct ClassFields {
 }
 
 impl Synchronizers {
+    /// Begins an interval.
+    pub fn begin_interval(&mut self) {
+        self.is_tried = false;
+    }
+
     /// Those of the threads that wait for a lock, with its address.
     pub fn waiters(&mut self, pid: u32, layout: &ObjectLayout, threads: &[JavaThread]) -> Vec<(JavaThread, u64)> {
         let Some(format) = self.format(pid, layout, threads) else { return Vec::new() };
@@ -89,8 +99,8 @@ impl Synchronizers {
     }
 
     fn format(&mut self, pid: u32, layout: &ObjectLayout, threads: &[JavaThread]) -> Option<Format> {
-        if self.format.is_none() && self.tries < MAX_TRIES && !threads.is_empty() {
-            self.tries += 1;
+        if self.format.is_none() && !self.is_tried && self.tries < MAX_TRIES && !threads.is_empty() {
+            (self.is_tried, self.tries) = (true, self.tries + 1);
             self.format = threads.iter().take(TRIED_THREADS).find_map(|thread| find_format(pid, layout, thread));
         }
         self.format
@@ -109,8 +119,8 @@ impl Synchronizers {
 
 impl Format {
     fn objects<'a>(&self, pid: u32, layout: &'a ObjectLayout) -> Objects<'a> {
-        let Format { class_pointer, references, .. } = *self;
-        Objects { pid, layout, class_pointer, references }
+        let Format { class_pointer, references, narrow_reference, narrow_class, .. } = *self;
+        Objects { pid, layout, class_pointer, references, narrow_reference, narrow_class }
     }
 
     /// The threads that have an object of class Thread, and that
@@ -136,7 +146,12 @@ fn with_objects(threads: Vec<JavaThread>, found: Vec<u64>) -> (Vec<JavaThread>, 
 fn find_format(pid: u32, layout: &ObjectLayout, thread: &JavaThread) -> Option<Format> {
     const CLASS_POINTERS: [ClassPointer; 3] = [ClassPointer::Narrow, ClassPointer::Wide, ClassPointer::InMark];
     const REFERENCES: [ReferenceFormat; 2] = [ReferenceFormat::Wide, ReferenceFormat::Colored];
-    let with_references = |class_pointer| REFERENCES.map(|references| Objects { pid, layout, class_pointer, references });
+    let narrow_reference = NarrowBase::read(pid, layout.narrow_reference)?;
+    let narrow_class = NarrowBase::read(pid, layout.narrow_class)?;
+    let with_references = |class_pointer| {
+        let objects = |references| Objects { pid, layout, class_pointer, references, narrow_reference, narrow_class };
+        REFERENCES.map(objects)
+    };
     let place = thread.address.checked_add(layout.thread_object)?;
     for objects in CLASS_POINTERS.into_iter().flat_map(with_references) {
         for (has_handles, place) in [(true, first(objects.pointers(&[place]))), (false, Some(place))] {
@@ -149,6 +164,8 @@ fn find_format(pid: u32, layout: &ObjectLayout, thread: &JavaThread) -> Option<F
             let has_narrow_references = reference_bytes(&fields)? == size_of::<u32>() as u64;
             return Some(Format {
                 class_pointer: objects.class_pointer,
+                narrow_reference,
+                narrow_class,
                 references: if has_narrow_references { ReferenceFormat::Narrow } else { objects.references },
                 has_handles,
                 park_blocker: offset(b"parkBlocker")?,

@@ -45,6 +45,7 @@ impl JavaThreads {
     /// Begins an interval: threads may have begun or ended.
     pub fn forget(&mut self) {
         self.threads = None;
+        self.synchronizers.begin_interval();
     }
 
     /// Begins a sub-sample: those of the threads for which `is_wanted` holds that wait for a lock. `most`: threads of the process
