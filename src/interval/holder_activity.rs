@@ -17,7 +17,7 @@ pub enum HolderActivity {
     Uninterruptible,
     /// Asleep for a fixed time
     Timer,
-    /// Asleep in a futex with a timeout, with a Java monitor owned: Thread.sleep, or a wait for another thread
+    /// Asleep in a futex with a timeout, with a lock of Java owned: Thread.sleep, or a wait for another thread
     TimedWait,
     /// Asleep until this host answers its request
     RemoteHost(SocketAddr),
@@ -61,9 +61,7 @@ impl HolderActivity {
             (TaskState::Blocked, _) => HolderActivity::Uninterruptible,
             (_, WaitClass::Timer) => HolderActivity::Timer,
             (_, WaitClass::Lock) => HolderActivity::Lock,
-            (_, WaitClass::Futex) if call.is_some_and(|call| call.is_likely_mutex() || call.is_likely_rw_lock()) => {
-                HolderActivity::Lock
-            }
+            (_, WaitClass::Futex) if call.is_some_and(Syscall::is_likely_mutex) => HolderActivity::Lock,
             (_, WaitClass::Pipe) if is_in(class::is_full_pipe) => HolderActivity::FullPipe,
             (_, WaitClass::Net) if is_in(class::is_full_socket) => HolderActivity::FullSocket,
             _ => HolderActivity::Event,

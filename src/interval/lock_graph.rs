@@ -51,7 +51,7 @@ impl Owner {
         // HotSpot lets one of the threads behind a monitor wait again and again, with a timeout.
         thread.wait.has_timeout &= row.awaited_java_lock.is_none_or(|lock| lock.kind != JavaLockKind::Monitor);
         let call = row.owner.syscall.and_then(|call| Syscall::from_number(machine, call));
-        let lock_call = call.filter(|call| call.is_contended_futex() || call.is_likely_mutex() || call.is_likely_rw_lock());
+        let lock_call = call.filter(|call| call.is_contended_futex() || call.is_likely_mutex());
         let java_lock = row.awaited_java_lock.map(|lock| futex_lock(row, lock.address, false));
         // With the C library musl the call looks like that on a mutex.
         let in_timed_futex = thread.wait.has_timeout && matches!(thread.class, WaitClass::Futex | WaitClass::Lock);
@@ -59,6 +59,8 @@ impl Owner {
         let by_call = lock_call
             .filter(|_| !is_no_lock)
             .and_then(|call| Some(futex_lock(row, call.futex_wait()?.address(), call.is_shared_futex())));
+        let rw_lock = call.filter(|call| call.is_likely_rw_lock()).and_then(|call| awaited_rw_lock(waits, row, call));
+        let by_call = by_call.or(rw_lock);
         let sub_samples = waits.sub_samples.len().max(1) as f64;
         Owner {
             lock: futex_lock(row, row.futex_address, row.is_shared),
@@ -70,6 +72,7 @@ impl Owner {
                 field if field.is_of_java() && java_lock.is_some() => HolderActivity::Lock,
                 // Thread.sleep is no system call of its own.
                 field if field.is_of_java() && in_timed_futex => HolderActivity::TimedWait,
+                _ if rw_lock.is_some() => HolderActivity::Lock,
                 _ => awaited.owner_activity(&thread, call),
             },
             has_timeout: thread.wait.has_timeout && (java_lock.is_some() || by_call.is_some()),
@@ -96,6 +99,13 @@ impl Owner {
             wanted: row.waits_for.map(LockId::Kernel),
         }
     }
+}
+
+/// The read-write lock for which an owner waits in this call, if that names its writer: the call alone may be that of a condition variable.
+fn awaited_rw_lock(waits: &Waits, row: &LockOwner, call: Syscall) -> Option<LockId> {
+    let lock = futex_lock(row, call.futex_wait()?.address(), call.is_shared_futex());
+    let mut named = waits.lock_owners.iter().filter(|row| row.field == OwnerField::GlibcWriter);
+    named.any(|row| futex_lock(row, row.futex_address, row.is_shared) == lock).then_some(lock)
 }
 
 /// For what owners of locks wait in sockets and pipes, by owner.

@@ -35,7 +35,7 @@ pub use discovery::new_pids;
 pub use network_namespaces::{NetworkNamespaceMembers, parse_namespace_inode};
 pub use process::KnownProcess;
 pub use process_clock::{ProcessClocks, read_clock_ns};
-pub use thread::KnownThread;
+pub use thread::{JavaWait, KnownThread};
 
 use super::exits::{ProcessIdentity, ProcessLookup};
 use super::root::Root;
@@ -158,12 +158,12 @@ impl TaskScanner {
         self.processes.get(at)
     }
 
-    /// `KnownProcess::set_java_locks`
-    pub fn set_java_locks(&mut self, pid: u32, locks: &FxHashMap<u32, JavaLock>) {
+    /// `KnownProcess::set_java_waits`
+    pub fn set_java_waits(&mut self, pid: u32, waits: &FxHashMap<u32, Option<JavaLock>>) {
         if let Ok(at) = self.processes.binary_search_by_key(&pid, |known| known.pid)
             && let Some(known) = self.processes.get_mut(at)
         {
-            known.set_java_locks(locks, &self.context);
+            known.set_java_waits(waits, &self.context);
         }
     }
 

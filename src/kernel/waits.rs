@@ -158,11 +158,11 @@ impl WaitCounter {
                         self.lock_wakers.add_waiter(group, (process.pid, thread.tid), address);
                     }
                     let in_futex = thread.futex_wait.filter(|_| may_read_memory && thread.wait_class.is_some());
-                    if let (Some(lock), Some(_)) = (thread.java_lock, in_futex) {
+                    if let (Some(lock), Some(_)) = (thread.java_wait.lock(), in_futex) {
                         self.java_locks.add_waiter(group, process.pid, lock);
-                    } else if let Some(futex) = in_futex {
+                    } else if let Some(futex) = in_futex.filter(|_| !thread.waits_for_no_rw_lock()) {
                         let call = FutexCall { wait: futex, is_shared, has_timeout: thread.has_timeout };
-                        thread.is_behind_named_owner = self.lock_owners.add_waiter(group, (process.pid, clock_ns), call);
+                        thread.set_behind_named_owner(self.lock_owners.add_waiter(group, (process.pid, clock_ns), call));
                     }
                 }
             });
@@ -298,7 +298,7 @@ impl WaitCounter {
         }
         // An idle service waits for completions, too.
         let blocked = is_blocked(thread.state, class) && (class != WaitClass::Aio || readings.in_flight != Some(0));
-        let waits_for_lock = class == WaitClass::Lock || thread.java_lock.is_some();
+        let waits_for_lock = class == WaitClass::Lock || thread.waits_for_named_owner();
         if (blocked || waits_for_lock) && self.stuck.len() < MAX_STUCK_THREADS {
             let timeslices = thread.schedstat.map(|schedstat| schedstat.timeslices.0);
             self.stuck.push(StuckThread { task, waits_for_lock, timeslices });

@@ -130,7 +130,7 @@ pub struct WaitQueue {
     pub group: u16,
     /// `ObservedWait::id`
     pub wait: u32,
-    /// First argument of the futex call, behind a Java monitor the address of that; `None` of any other wait
+    /// First argument of the futex call, behind a lock of Java the address of that; `None` of any other wait
     pub futex_address: Option<u64>,
     /// Sightings of threads in it; at a futex address only those of sub-samples that saw several threads of the group there
     pub seen_count: u32,

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 
 use super::ScanContext;
 use super::cpu_time_check::CpuTimeCheck;
-use super::thread::{KnownThread, ReadOptions};
+use super::thread::{JavaWait, KnownThread, ReadOptions};
 use crate::kernel::task;
 use crate::kernel::task::files::{AfterRead, ProcessFile, TaskDescriptors};
 use crate::kernel::task::memory::may_hold_memory_lock;
@@ -203,19 +203,23 @@ impl KnownProcess {
         }
     }
 
-    /// Sets the locks of Java for which its threads wait, by thread id; sub-samples read these threads from now on.
-    pub fn set_java_locks(&mut self, locks: &FxHashMap<u32, JavaLock>, context: &ScanContext) {
-        if self.is_parked() && locks.is_empty() {
+    /// Sets for which locks of Java those of its threads wait that were read, by thread id; sub-samples read threads that wait for one from now on.
+    pub fn set_java_waits(&mut self, waits: &FxHashMap<u32, Option<JavaLock>>, context: &ScanContext) {
+        if self.is_parked() && waits.values().all(Option::is_none) {
             return;
         }
         let mut active = self.activate(context);
         for thread in &mut active.threads {
-            let sleeps = thread.state == TaskState::Sleeping;
-            thread.java_lock = locks.get(&thread.tid).copied().filter(|_| sleeps);
+            match waits.get(&thread.tid).filter(|_| thread.state == TaskState::Sleeping) {
+                Some(lock) => thread.java_wait = lock.map_or(JavaWait::NoLock, JavaWait::Lock),
+                // Without schedstat it is not known whether it ran.
+                None if thread.schedstat.is_none() => thread.java_wait = JavaWait::NotRead,
+                None => {}
+            }
         }
-        let waits = |(_, thread): &(usize, &KnownThread)| thread.java_lock.is_some();
+        let waits = |(_, thread): &(usize, &KnownThread)| thread.java_wait.lock().is_some();
         let waiting: Vec<usize> = active.threads.iter().enumerate().filter(waits).map(|(index, _)| index).collect();
-        if active.threads.iter().any(|thread| thread.java_lock.is_some() && thread.futex_wait.is_none()) {
+        if active.threads.iter().any(|thread| thread.java_wait.lock().is_some() && thread.futex_wait.is_none()) {
             // Their waits were not read.
             active.reread = Reread::Everything;
         }

@@ -325,8 +325,8 @@ fn threads_of_a_sleeping_process_that_wait_for_a_java_lock_are_sub_sampled_until
     machine.put(70, "java", 7, 10_000_000, &[waits(70, 5), waits(71, 5)]);
     machine.scan();
     assert!(machine.hot().is_empty());
-    let locks = FxHashMap::from_iter([(71, JavaLock { address: 0x1000, kind: JavaLockKind::Monitor })]);
-    machine.scanner.set_java_locks(70, &locks);
+    let locks = FxHashMap::from_iter([(71, Some(JavaLock { address: 0x1000, kind: JavaLockKind::Monitor }))]);
+    machine.scanner.set_java_waits(70, &locks);
     for _ in 0..8 {
         machine.scan();
         assert_eq!(machine.hot(), [71]);

@@ -20,6 +20,24 @@ const MIN_RUN_DELAY_NS: u64 = 5_000_000;
 /// They are read again after this time, so that taskset or a changed cpuset is seen.
 const AFFINITY_TTL_NS: u64 = 10_000_000_000;
 
+/// Whether a thread that sleeps waits for a lock of Java, as far as that was read since it last ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JavaWait {
+    #[default]
+    NotRead,
+    NoLock,
+    Lock(JavaLock),
+}
+
+impl JavaWait {
+    pub fn lock(self) -> Option<JavaLock> {
+        match self {
+            JavaWait::Lock(lock) => Some(lock),
+            JavaWait::NotRead | JavaWait::NoLock => None,
+        }
+    }
+}
+
 /// What is kept of a thread between two readings.
 #[derive(Debug)]
 pub struct KnownThread {
@@ -35,10 +53,12 @@ pub struct KnownThread {
     pub has_timeout: bool,
     /// What it waited for in the last sub-sample is a lock that names its owner.
     pub is_behind_named_owner: bool,
+    /// Sub-samples since it last ran in which its wait looked like one for a read-write lock, and the last reading of that found none
+    pub unconfirmed_rw_lock: u8,
     /// What its process said in the last sub-sample that it waits for: `waits::wait_events`
     pub wait_event: Option<WaitEvent>,
-    /// The lock of Java for which it waited in the last sub-sample: `waits::java_locks`
-    pub java_lock: Option<JavaLock>,
+    /// Set by `waits::java_locks`
+    pub java_wait: JavaWait,
     /// Its wait channel is hidden even from a privileged user: only samples try to read it.
     wchan_is_hidden: bool,
     first_seen_ns: u64,
@@ -143,8 +163,9 @@ impl KnownThread {
             futex_wait: None,
             has_timeout: false,
             is_behind_named_owner: false,
+            unconfirmed_rw_lock: 0,
             wait_event: None,
-            java_lock: None,
+            java_wait: JavaWait::NotRead,
             wchan_is_hidden: false,
             first_seen_ns: now_ns,
             last_timeslice_ns,
@@ -279,9 +300,9 @@ impl KnownThread {
 
     /// It did not run, so it is in the same wait, which may not have been read yet.
     fn reread_wait(&mut self, context: &mut ScanContext, options: ReadOptions, after: AfterRead) -> ThreadChange {
-        let (before, java_lock) = (self.wait.wchan.is_ok(), self.java_lock);
+        let (before, java_wait) = (self.wait.wchan.is_ok(), self.java_wait);
         self.read_wait_if_due(context, options, after);
-        self.java_lock = java_lock.filter(|_| self.state == TaskState::Sleeping);
+        self.java_wait = if self.state == TaskState::Sleeping { java_wait } else { JavaWait::NotRead };
         if self.wait.wchan.is_ok() == before {
             return ThreadChange::Unchanged;
         }

@@ -81,7 +81,7 @@ pub fn read_owner(pid: u32, address: u64, layout: LockLayout) -> Option<NamedOwn
             // Its first futex is the third word.
             let begin = read_words(pid, address.checked_sub(8)?).ok()?;
             let rest = read_words(pid, address.checked_add(20)?).ok()?;
-            (is_aligned(address) && words[3] == 0 && is_written_glibc_rw_lock(&begin, &rest)).then_some(words[4])?
+            (words[3] == 0 && is_written_glibc_rw_lock(&begin, &rest)).then_some(words[4])?
         }
         LockLayout::PriorityInheritance => waited_tid(words[0])?,
         LockLayout::OwnerWord => {

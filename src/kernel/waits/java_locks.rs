@@ -25,7 +25,7 @@ use super::namespace_tids::NamespaceTids;
 use super::reading_turns::ReadingTurns;
 use crate::ids::ProcessId;
 use crate::kernel::root::Root;
-use crate::kernel::scan::{KnownProcess, KnownThread, TaskScanner};
+use crate::kernel::scan::{JavaWait, KnownProcess, KnownThread, TaskScanner};
 use crate::kernel::task::files::TaskFiles;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedWait, JavaLock, JavaLockKind, OwnerField};
@@ -59,14 +59,14 @@ struct Place {
 struct VirtualMachine {
     layout: LookUp<Layout>,
     threads: JavaThreads,
-    /// It was read before: threads that have not run since wait for nothing else than then.
+    /// It was read before, completely: only threads that have run since may wait for something else than then.
     was_read: bool,
     /// It is read in this sub-sample: a thread may wait for a lock, or did so in the last one.
     is_read: bool,
 }
 
 impl JavaLocks {
-    /// Begins a sub-sample: reads for which locks threads wait, into `KnownThread::java_lock`. Of a virtual machine that was read before
+    /// Begins a sub-sample: reads for which locks threads wait, into `KnownThread::java_wait`. Of a virtual machine that was read before
     /// only threads that sub-samples saw in a futex; once an interval while none of them waits for a lock.
     pub fn read(&mut self, root: &Root, scanner: &mut TaskScanner) {
         self.waiters.clear();
@@ -77,32 +77,32 @@ impl JavaLocks {
             let (host, pid) = (root.clone(), id.pid);
             virtual_machine.layout.advance(move || find_layout(&host, pid));
             let Some(known) = scanner.process(pid).filter(|_| virtual_machine.is_read) else { continue };
-            let (thread_count, in_futex, last) = (known.sampled.threads.len(), in_futex(known), unchanged(known));
+            let (thread_count, in_futex, last) = (known.sampled.threads.len(), in_futex(known), Waits::of(known));
             let may_read = !known.memory_read_may_hang() && thread_count >= MIN_THREADS;
             let Some(layout) = virtual_machine.layout.known().filter(|_| may_read) else { continue };
             let (tids, files) = (&mut self.tids, scanner.files());
-            let mut tid_of = |tid: u32| tids.in_our_namespace(files, pid, tid);
-            let was_read = std::mem::replace(&mut virtual_machine.was_read, true);
             let mut read = |is_wanted: &dyn Fn(u32) -> bool| {
-                let is_wanted = |tid: u32| !was_read || tid_of(tid).is_some_and(is_wanted);
-                let found = virtual_machine.threads.waiters(pid, layout, thread_count, is_wanted);
-                found
-                    .into_iter()
-                    .filter_map(|waiter| Some((tid_of(waiter.tid)?, waiter.lock)))
-                    .collect::<FxHashMap<u32, JavaLock>>()
+                let mut own_tids = FxHashMap::default();
+                let mut tid_of = |tid: u32| *own_tids.entry(tid).or_insert_with(|| tids.in_our_namespace(files, pid, tid));
+                let was_read = virtual_machine.was_read;
+                let is_wanted = |tid: u32| tid_of(tid).is_some_and(|tid| !was_read || is_wanted(tid));
+                let had_lock = |tid: u32| last.locks.contains_key(&tid);
+                let found = virtual_machine.threads.waits(pid, layout, thread_count, is_wanted, had_lock)?;
+                Some(found.into_iter().filter_map(|(tid, lock)| Some((own_tids.get(&tid).copied()??, lock))).collect())
             };
-            let compared = one_thread_of_each(&last);
-            let is_compared = |tid: u32| last.get(&tid).is_none_or(|lock| compared.get(lock) == Some(&tid));
-            let mut locks = read(&|tid| in_futex.contains(&tid) && is_compared(tid));
-            let is_same = |lock: &JavaLock| compared.get(lock).is_none_or(|tid| locks.get(tid) == Some(lock));
-            let (same, moved): (FxHashMap<u32, JavaLock>, FxHashMap<u32, JavaLock>) =
-                last.iter().partition(|(_, lock)| is_same(lock));
-            if was_read && !moved.is_empty() {
-                locks.extend(read(&|tid| moved.contains_key(&tid)));
+            let Some(mut waits): Option<FxHashMap<u32, Option<JavaLock>>> =
+                read(&|tid| in_futex.contains(&tid) && last.must_be_read(tid))
+            else {
+                continue;
+            };
+            let moved = last.moved(&waits);
+            if virtual_machine.was_read && !moved.is_empty() {
+                waits.extend(read(&|tid| moved.contains(&tid)).unwrap_or_default());
             }
-            locks.extend(same);
-            virtual_machine.is_read = !locks.is_empty();
-            scanner.set_java_locks(pid, &locks);
+            virtual_machine.was_read |= virtual_machine.threads.is_complete(layout);
+            let lasts = last.locks.keys().any(|tid| !waits.contains_key(tid));
+            virtual_machine.is_read = lasts || !virtual_machine.was_read || waits.values().any(Option::is_some);
+            scanner.set_java_waits(pid, &waits);
         }
     }
 
@@ -184,23 +184,56 @@ impl JavaLocks {
     }
 }
 
-/// The locks of its threads that have not run since these were read: a thread must run to leave the wait.
-fn unchanged(known: &KnownProcess) -> FxHashMap<u32, JavaLock> {
-    // Without schedstat it is not known which ran.
-    let waiting = known.threads().0.iter().filter(|thread| thread.schedstat.is_some());
-    waiting.filter_map(|thread| Some((thread.tid, thread.java_lock?))).collect()
+/// What is known of threads that have not run since it was read: a thread must run to leave a wait, and to begin one.
+struct Waits {
+    locks: FxHashMap<u32, JavaLock>,
+    /// Threads that wait for no lock
+    others: FxHashSet<u32>,
+    /// Of the threads that wait for each lock of java.util.concurrent one: it shows whether the garbage collector has moved the lock since.
+    /// Monitors are not moved.
+    compared: FxHashMap<JavaLock, u32>,
 }
 
-/// Of the threads that wait for each lock of java.util.concurrent one: it shows whether the garbage collector has moved the lock since. Monitors
-/// are not moved.
-fn one_thread_of_each(waiting: &FxHashMap<u32, JavaLock>) -> FxHashMap<JavaLock, u32> {
-    waiting.iter().filter(|(_, lock)| lock.kind == JavaLockKind::Synchronizer).map(|(&tid, &lock)| (lock, tid)).collect()
+impl Waits {
+    fn of(known: &KnownProcess) -> Waits {
+        let mut waits = Waits { locks: FxHashMap::default(), others: FxHashSet::default(), compared: FxHashMap::default() };
+        // Without schedstat it is not known which ran.
+        for thread in known.threads().0.iter().filter(|thread| thread.schedstat.is_some()) {
+            match thread.java_wait {
+                JavaWait::NotRead => {}
+                JavaWait::NoLock => {
+                    waits.others.insert(thread.tid);
+                }
+                JavaWait::Lock(lock) => {
+                    waits.locks.insert(thread.tid, lock);
+                    if lock.kind == JavaLockKind::Synchronizer {
+                        waits.compared.insert(lock, thread.tid);
+                    }
+                }
+            }
+        }
+        waits
+    }
+
+    fn must_be_read(&self, tid: u32) -> bool {
+        let is_compared = |lock: &JavaLock| self.compared.get(lock) == Some(&tid);
+        !self.others.contains(&tid) && self.locks.get(&tid).is_none_or(is_compared)
+    }
+
+    /// The threads behind locks that are elsewhere now, by what was read of those that are compared.
+    fn moved(&self, read: &FxHashMap<u32, Option<JavaLock>>) -> FxHashSet<u32> {
+        let is_elsewhere = |lock: &JavaLock| {
+            let now = self.compared.get(lock).and_then(|tid| read.get(tid));
+            now.is_some_and(|now| now.as_ref() != Some(lock))
+        };
+        self.locks.iter().filter(|(_, lock)| is_elsewhere(lock)).map(|(&tid, _)| tid).collect()
+    }
 }
 
 /// Its threads that sub-samples read and saw asleep in a futex, and those that have not run since they waited for a lock of Java.
 fn in_futex(known: &KnownProcess) -> FxHashSet<u32> {
     let sleeps_there = |thread: &&KnownThread| thread.state == TaskState::Sleeping && thread.futex_wait.is_some();
-    let waits = |thread: &&KnownThread| thread.java_lock.is_some();
+    let waits = |thread: &&KnownThread| thread.java_wait.lock().is_some();
     let waiting = known.threads().0.iter().filter(waits);
     known.hot_threads().filter(sleeps_there).chain(waiting).map(|thread| thread.tid).collect()
 }

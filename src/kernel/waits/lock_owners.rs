@@ -19,7 +19,7 @@ use crate::ids::TaskId;
 use crate::kernel::task::files::TaskFiles;
 use crate::kernel::task::{parse_stat, parse_tgid};
 use crate::sample::task::TaskState;
-use crate::sample::waits::syscall::is_shared_operation;
+use crate::sample::waits::syscall::{is_shared_operation, rw_lock_address};
 use crate::sample::waits::{BlockedWait, LockOwner, MAX_LOCK_OWNERS};
 use crate::sample::{Absent, Name};
 use crate::units::SmallSort;
@@ -129,7 +129,7 @@ impl LockOwners {
                 if owner.state == TaskState::Dead {
                     self.turns.chained.insert(place);
                 }
-                if let Some(next) = next_place(&owner, lock).filter(|next| locks.contains_key(next)) {
+                if let Some(next) = next_places(&owner, lock).into_iter().flatten().find(|next| locks.contains_key(next)) {
                     self.turns.chained.extend([place, next]);
                 }
                 self.named.insert(place, LastOwner { owner: owner.clone(), clock_ns });
@@ -234,10 +234,12 @@ impl LockOwners {
     }
 }
 
-/// The place of the lock for which the owner of a lock waits, if its system call has the arguments of a futex call on one.
-fn next_place(owner: &BlockedWait, lock: FutexLock) -> Option<LockPlace> {
+/// The place of the lock for which the owner of a lock waits, if its system call has the arguments of a futex call on one: a mutex, or a
+/// read-write lock, which has its place at the first of its two futexes.
+fn next_places(owner: &BlockedWait, lock: FutexLock) -> Option<[LockPlace; 2]> {
     let [address, operation, _] = owner.syscall?.arguments;
-    Some(LockPlace::new(lock.group, owner.task.pid, address, is_shared_operation(operation)))
+    let place = |address| LockPlace::new(lock.group, owner.task.pid, address, is_shared_operation(operation));
+    Some([place(address), place(rw_lock_address(address))])
 }
 
 /// The pid of the process with this thread.

@@ -28,9 +28,9 @@ impl ObservedWaits {
             wchan: thread.wait.wchan.as_ref().ok().filter(|_| sleeps).cloned(),
             syscall: thread.wait.syscall().ok().filter(|_| sleeps).map(|call| ObservedWait::kept_syscall(call, is_futex)),
             has_timeout: sleeps && thread.has_timeout,
-            is_behind_named_owner: sleeps && thread.java_lock.is_none() && thread.waits_for_named_owner(),
+            is_behind_named_owner: sleeps && thread.java_wait.lock().is_none() && thread.waits_for_named_owner(),
             wait_event: thread.wait_event.filter(|_| sleeps && is_futex),
-            java_lock: thread.java_lock.filter(|_| sleeps && is_futex).map(|lock| lock.kind),
+            java_lock: thread.java_wait.lock().filter(|_| sleeps && is_futex).map(|lock| lock.kind),
         };
         let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
         let (number, seen) = self.numbers.entry(wait).or_insert((next, false));

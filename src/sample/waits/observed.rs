@@ -17,7 +17,7 @@ pub struct ObservedWait {
     pub state: TaskState,
     /// wchan: the kernel function it sleeps in; `None` of a thread that does not sleep, or if it is hidden from this user
     pub wchan: Option<Name>,
-    /// syscall, where it was read. Of its arguments only operation and value of a futex call are kept, a value above 3 as 3:
+    /// syscall, where it was read. Of its arguments only operation and value of a futex call are kept, a value above 4 as 4:
     /// other values are sequence numbers. A word that names its owner is kept as FUTEX_WAITERS and 1.
     pub syscall: Option<RawSyscall>,
     /// The futex or semtimedop call has a timeout.
@@ -32,7 +32,7 @@ pub struct ObservedWait {
 }
 
 /// Futex values up to this one are kept as they are.
-const MAX_FUTEX_VALUE: u64 = 3;
+const MAX_FUTEX_VALUE: u64 = 4;
 
 impl ObservedWait {
     /// The arguments that are kept of a call.

@@ -28,7 +28,7 @@ pub enum FutexWait {
     /// words beside the futex.
     LikelyMutex { address: u64 },
     /// FUTEX_WAIT_BITSET with value 3: that of a read-write lock of glibc (2.25 and later) that is held. Words beside the futex show whether it
-    /// is one, and name its writer. `address` is that of the first of its two futexes.
+    /// is one, and name its writer: the counter of a condition variable may have that value, too. `address` is that of the first of its two futexes.
     LikelyRwLock { address: u64 },
     /// FUTEX_WAIT_PRIVATE with value 0: no lock, since 0 is a free one. An idle thread of the Go runtime waits for work like this.
     IdleRuntimeThread { address: u64 },
@@ -57,6 +57,11 @@ impl FutexWait {
         | FutexWait::Unknown { address }) = self;
         address
     }
+}
+
+/// The address of the first futex of the read-write lock of glibc that has one at this address.
+pub fn rw_lock_address(address: u64) -> u64 {
+    address / RW_LOCK_FUTEXES * RW_LOCK_FUTEXES
 }
 
 /// Whether an operation of futex, its second argument, is one on memory that processes share.
@@ -163,9 +168,7 @@ impl Syscall {
             (FUTEX_WAIT, CONTENDED_FUTEX_VALUE) => FutexWait::ContendedMutex { address },
             (FUTEX_WAIT, _) if is_owner_word(value) => FutexWait::OwnerWord { address },
             (FUTEX_WAIT_BITSET, CONTENDED_FUTEX_VALUE) => FutexWait::LikelyMutex { address },
-            (FUTEX_WAIT_BITSET, RW_LOCK_FUTEX_VALUE) => {
-                FutexWait::LikelyRwLock { address: address / RW_LOCK_FUTEXES * RW_LOCK_FUTEXES }
-            }
+            (FUTEX_WAIT_BITSET, RW_LOCK_FUTEX_VALUE) => FutexWait::LikelyRwLock { address: rw_lock_address(address) },
             (FUTEX_WAIT, 0) if operation & FUTEX_PRIVATE_FLAG != 0 => FutexWait::IdleRuntimeThread { address },
             _ => FutexWait::Unknown { address },
         })

@@ -16,7 +16,7 @@ use crate::sample::waits::OwnerField;
 pub const DEADLOCK: Rule = Rule {
     kind: Kind::Deadlock,
     title: "Deadlock",
-    meaning: "Threads of a process wait for each other: each holds a mutex (or owns a lock of Java) and waits for that of the next one. None of \
+    meaning: "Threads of a process wait for each other: each holds a mutex (or a read-write lock, or a lock of Java) and waits for that of the next one. None of \
               them ever proceeds, nor does a thread that waits for one of these mutexes. The same of locks inside the \
               kernel, which is an error of the kernel. Or a thread has ended and did not unlock a mutex: threads that wait for it \
               never proceed either.",
@@ -25,11 +25,11 @@ pub const DEADLOCK: Rule = Rule {
                Following the owner of each mutex to the mutex \
                that this thread waits for leads back to the first thread, in at least 80 % of the readings; or no process has a \
                thread with the number in the mutex any more.",
-    caveats: "Only mutexes of glibc and the writers of its read-write locks, robust mutexes, those of musl but plain ones, futexes with priority inheritance, monitors and java.util.concurrent locks of Java \
+    caveats: "Only mutexes of glibc and the writers of its read-write locks, robust mutexes, those of musl but plain ones, futexes with priority inheritance, monitors and locks of java.util.concurrent \
               (HotSpot) and locks inside the kernel name their owner; deadlocks of file locks are reported as file-lock-queue. Without permission to \
               read the memory of the process nothing is known. A cycle in which a thread waits with a timeout \
               (pthread_mutex_timedlock) is no deadlock: idle-but-blocked says so. Where another thread unlocks a mutex, as with one that is used as a \
-              semaphore, its holder may have ended with good reason.",
+              semaphore, its holder may have ended with good reason. Of a read-write lock whose writer has ended nothing is said.",
     next_steps: &[
         "what each of these threads called: the stacks on its page, or gdb -p PID, thread apply all bt; of Java: jcmd PID Thread.print",
         "the order in which the program takes these mutexes: it must be the same everywhere",

@@ -52,7 +52,7 @@ pub const IDLE_BUT_BLOCKED: Rule = Rule {
         "the thread that holds the lock: what it waits for, and for how long (screen 5, Enter)",
         "the device's await against its baseline (screen 3)",
         "whether the holder's work can be made smaller or less frequent: group commit, fewer fsyncs, a shorter critical section",
-        "a lock that names no owner (Rust, read locks): stalltop trace PID says which thread holds it",
+        "a lock that names no owner (Rust, a lock held by readers): stalltop trace PID says which thread holds it",
     ],
     reference: "Idle but blocked",
     hysteresis: Hysteresis::TwoOfThree,

@@ -25,7 +25,7 @@ pub const CONNECT_BLOCKED: Rule = Rule {
                and for 2 connections of programs that do not wait (event loops). Requests to a socket of this host, or of \
                a container on it, with connections in its accept queue or requests in its SYN queue are not counted: listen-overflow, \
                syn-queue-overflow. A note if that may be so: the socket listens at all addresses, and it is not known whether this is one of them. \
-               More than 3 addresses have one finding for all, until fewer than 3 are left.",
+               More than 3 addresses have one finding for all, until it ends with fewer than 3 left.",
     caveats: "Port scanners and service discovery try hosts that do not exist. Threads of other users need privilege.",
     next_steps: &[
         "the requests: ss -tnop state syn-sent",

@@ -25,7 +25,7 @@ pub const NETWORK_LATENCY: Rule = Rule {
                connections' own minimum, and at least 2 ms, in 2 of 3 scans of the connections. Only connections with a send \
                backlog count; in the others the host's delayed acknowledgements and its response time are part of the round \
                trip, so they count from 200 ms above their minimum. Connections of this machine with itself are left out. \
-               More than 3 hosts have one finding for all, until fewer than 3 are left. \
+               More than 3 hosts have one finding for all, until it ends with fewer than 3 left. \
                The sentence names the cause: a local queue that accounts for at least half of the excess, the receiver's \
                window, the send buffer, the application, a local queue that delayed 10 % of the packets or dropped 0.1 % of \
                them although it was empty when sampled (a paced sender); otherwise the path.",

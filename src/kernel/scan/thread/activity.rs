@@ -9,6 +9,9 @@ use crate::sample::waits::{ACTIVE_NS, FutexWait, WaitClass};
 /// A thread that ran within this time is read before the others of its process.
 const VERY_RECENT_NS: u64 = 1_000_000_000;
 
+/// Sub-samples: of very many locks each is read in some of them only.
+const MAX_UNCONFIRMED_RW_LOCK: u8 = 30;
+
 impl KnownThread {
     /// Whether it had a timeslice within `ACTIVE_NS`.
     pub fn is_active(&self, now_ns: u64) -> bool {
@@ -64,9 +67,22 @@ impl KnownThread {
         }
     }
 
-    /// Whether it waits at a futex, without a timeout, as for a read-write lock of glibc.
+    /// Whether it waits at a futex, without a timeout, as for a read-write lock of glibc, and no readings have shown that it is none: the
+    /// counter of a condition variable may have the same value.
     pub fn may_wait_for_rw_lock(&self) -> bool {
-        !self.has_timeout && matches!(self.futex_wait, Some(FutexWait::LikelyRwLock { .. }))
+        !self.has_timeout && !self.waits_for_no_rw_lock() && matches!(self.futex_wait, Some(FutexWait::LikelyRwLock { .. }))
+    }
+
+    /// Whether enough readings have shown that what looks like a wait for a read-write lock is none.
+    pub fn waits_for_no_rw_lock(&self) -> bool {
+        self.unconfirmed_rw_lock >= MAX_UNCONFIRMED_RW_LOCK
+    }
+
+    /// Sets whether the last reading of the lock for which it may wait named the owner.
+    pub fn set_behind_named_owner(&mut self, is_named: bool) {
+        self.is_behind_named_owner = is_named;
+        let is_rw_lock = matches!(self.futex_wait, Some(FutexWait::LikelyRwLock { .. }));
+        self.unconfirmed_rw_lock = if is_rw_lock && !is_named { self.unconfirmed_rw_lock.saturating_add(1) } else { 0 };
     }
 
     /// Whether it waits for a lock that names its owner though its futex call does not show that: with a timeout for a mutex or for a
@@ -77,14 +93,14 @@ impl KnownThread {
             Some(FutexWait::LikelyRwLock { .. }) => self.is_behind_named_owner,
             _ => false,
         };
-        self.java_lock.is_some() || has_named_one
+        self.java_wait.lock().is_some() || has_named_one
     }
 
     /// The lock for which it waits in a futex call: threads with the same address wait for the same one. Threads that wait for one of Java
     /// each have a futex of their own.
     pub fn lock_address(&self) -> Option<u64> {
         let futex = self.futex_wait?;
-        self.java_lock.map(|lock| lock.address).or(Some(futex.address()))
+        self.java_wait.lock().map(|lock| lock.address).or(Some(futex.address()))
     }
 
     /// Whether it is one of PostgreSQL that waits for a semaphore that processes share, as for a light-weight lock: an idle one waits for its

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{KnownThread, ReadOptions};
+use super::{JavaWait, KnownThread, ReadOptions};
 use crate::kernel::scan::ScanContext;
 use crate::kernel::task;
 use crate::kernel::task::files::{AfterRead, ThreadFile};
@@ -44,7 +44,9 @@ impl KnownThread {
     pub fn read_wait_if_due(&mut self, context: &mut ScanContext, options: ReadOptions, after: AfterRead) {
         let wanted = match self.state {
             TaskState::Blocked => true,
-            TaskState::Sleeping => !options.kernel_thread && (self.is_active(context.now_ns) || self.java_lock.is_some()),
+            TaskState::Sleeping => {
+                !options.kernel_thread && (self.is_active(context.now_ns) || self.java_wait.lock().is_some())
+            }
             _ => false,
         };
         let settled = matches!(self.wait.wchan, Ok(_) | Err(Absent::Hidden | Absent::NoPermission | Absent::NoSuchFile));
@@ -57,7 +59,8 @@ impl KnownThread {
         self.wait = WaitState::default();
         self.futex_wait = None;
         self.wait_event = None;
-        self.java_lock = None;
+        self.java_wait = JavaWait::NotRead;
+        self.unconfirmed_rw_lock = 0;
         self.has_timeout = false;
         self.wait_class = classify_wait(self.state, &self.wait.wchan, None);
     }
@@ -116,7 +119,8 @@ impl KnownThread {
         let doubtful = matches!(channel, Err(Absent::Vanished | Absent::NoSuchFile));
         self.has_timeout = false;
         self.wait_event = None;
-        self.java_lock = None;
+        self.java_wait = JavaWait::NotRead;
+        self.unconfirmed_rw_lock = 0;
         let call = if options.kernel_thread || !(call_tells || doubtful) {
             Err(Absent::NotRead)
         } else {

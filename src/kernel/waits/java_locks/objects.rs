@@ -2,6 +2,8 @@
 //!
 //! The garbage collector moves objects meanwhile: what is read counts only if it leads to a class with the expected name.
 
+use nix::errno::Errno;
+
 use super::layout::{FieldList, ObjectLayout};
 use super::thread_list::low_half;
 use crate::kernel::task::memory::{read_longs, read_memory, read_scattered, read_words};
@@ -9,7 +11,7 @@ use crate::kernel::task::memory::{read_longs, read_memory, read_scattered, read_
 /// Classes from a class up to java.lang.Object
 const MAX_SUPER_CLASSES: usize = 32;
 /// Fields of a class; java.lang.Thread of version 17 has 33.
-const MAX_FIELDS: usize = 512;
+const MAX_FIELDS: usize = 64;
 /// Bytes of the names of classes and fields that are read
 const MAX_NAME_BYTES: usize = 96;
 /// Bytes of a stream of fields
@@ -78,53 +80,50 @@ impl NarrowBase {
         Some(NarrowBase { base, shift: low_half(shift).min(MAX_SHIFT) })
     }
 
-    fn decode(self, words: &[u32]) -> Vec<u64> {
-        let decode = |&word: &u32| if word == 0 { 0 } else { self.base.saturating_add(u64::from(word) << self.shift) };
-        words.iter().map(decode).collect()
+    fn decode(self, word: u32) -> u64 {
+        if word == 0 { 0 } else { self.base.saturating_add(u64::from(word) << self.shift) }
     }
 }
 
 impl Objects<'_> {
-    /// The objects to which the references at these addresses refer; 0: none, and from the first address that is not mapped.
-    pub fn references(&self, addresses: &[u64]) -> Vec<u64> {
+    /// The objects to which the references at these addresses refer, or 0; `None`: it is not mapped.
+    pub fn references(&self, addresses: &[u64]) -> Vec<Option<u64>> {
         if self.references != ReferenceFormat::Narrow {
             return self.long_references(addresses);
         }
-        let mut references = self.narrow_reference.decode(&read_words(self.pid, addresses).unwrap_or_default());
-        references.resize(addresses.len(), 0);
-        references
+        let words = read_each(addresses, |addresses| read_words(self.pid, addresses));
+        words.into_iter().map(|word| word.map(|word| self.narrow_reference.decode(word))).collect()
     }
 
     /// The same of those in structures of the virtual machine, which have 8 bytes also where those of objects have 4
-    pub fn long_references(&self, addresses: &[u64]) -> Vec<u64> {
+    pub fn long_references(&self, addresses: &[u64]) -> Vec<Option<u64>> {
         let references = self.pointers(addresses);
         match self.references {
-            ReferenceFormat::Colored => references.into_iter().map(without_color).collect(),
+            ReferenceFormat::Colored => references.into_iter().map(|reference| reference.map(without_color)).collect(),
             ReferenceFormat::Narrow | ReferenceFormat::Wide => references,
         }
     }
 
     /// The same of addresses
-    pub fn pointers(&self, addresses: &[u64]) -> Vec<u64> {
-        let mut pointers = read_longs(self.pid, addresses).unwrap_or_default();
-        pointers.resize(addresses.len(), 0);
-        pointers
+    pub fn pointers(&self, addresses: &[u64]) -> Vec<Option<u64>> {
+        read_each(addresses, |addresses| read_longs(self.pid, addresses))
     }
 
-    /// The class of each object (Klass); 0: not known, as from the first object that is not mapped.
-    pub fn classes(&self, objects: &[u64]) -> Vec<u64> {
+    /// The class of each object (Klass); `None`: not known.
+    pub fn classes(&self, objects: &[u64]) -> Vec<Option<u64>> {
         let places: Vec<u64> = objects.iter().map(|object| object.saturating_add(self.layout.class)).collect();
-        let mut classes = match self.class_pointer {
-            ClassPointer::Narrow => self.narrow_class.decode(&read_words(self.pid, &places).unwrap_or_default()),
+        let classes: Vec<Option<u64>> = match self.class_pointer {
+            ClassPointer::Narrow => {
+                let words = read_each(&places, |places| read_words(self.pid, places));
+                words.into_iter().map(|word| word.map(|word| self.narrow_class.decode(word))).collect()
+            }
             ClassPointer::Wide => self.pointers(&places),
             ClassPointer::InMark => {
-                let words =
-                    self.pointers(objects).into_iter().map(|mark| u32::try_from(mark >> CLASS_SHIFT_IN_MARK).unwrap_or(0));
-                self.narrow_class.decode(&words.collect::<Vec<u32>>())
+                let in_mark = |mark: u64| self.narrow_class.decode(u32::try_from(mark >> CLASS_SHIFT_IN_MARK).unwrap_or(0));
+                self.pointers(objects).into_iter().map(|mark| mark.map(in_mark)).collect()
             }
         };
-        classes.resize(objects.len(), 0);
-        classes
+        classes.into_iter().map(|class| class.filter(|&class| class != 0)).collect()
     }
 
     /// The class and those that it extends, up to java.lang.Object, each with its name. Empty: it is no class.
@@ -153,7 +152,8 @@ impl Objects<'_> {
             begin.saturating_add(u64::from(index) * size_of::<u64>() as u64)
         };
         let places: Vec<u64> = fields.iter().flat_map(|field| [field.name, field.signature].map(constant)).collect();
-        let texts = self.names(&read_longs(self.pid, &places).unwrap_or_default());
+        let symbols: Vec<u64> = self.pointers(&places).into_iter().map_while(|symbol| symbol).collect();
+        let texts = self.names(&symbols);
         let (texts, _) = texts.as_chunks();
         let named = fields.into_iter().zip(texts);
         let field = |(field, [name, signature]): (RawField, &[Vec<u8>; 2])| JavaField {
@@ -194,16 +194,19 @@ impl Objects<'_> {
         parse_field_stream(&bytes)
     }
 
-    /// The texts of these symbols, up to the first that is not mapped.
+    /// The texts of these symbols, up to the first that is not mapped; what is longer is cut off.
     fn names(&self, symbols: &[u64]) -> Vec<Vec<u8>> {
         let (length, text) = self.layout.symbol;
-        let places = |offset: u64| symbols.iter().map(|symbol| symbol.saturating_add(offset)).collect::<Vec<u64>>();
-        let lengths = read_scattered(self.pid, &places(length), size_of::<u16>()).unwrap_or_default();
-        let texts = read_scattered(self.pid, &places(text), MAX_NAME_BYTES).unwrap_or_default();
+        let places: Vec<u64> = symbols.iter().map(|symbol| symbol.saturating_add(length)).collect();
+        let lengths = read_scattered(self.pid, &places, size_of::<u16>()).unwrap_or_default();
         let (lengths, _) = lengths.as_chunks();
-        let lengths = lengths.iter().map(|&length| usize::from(u16::from_ne_bytes(length)));
-        let cut = |(length, text): (usize, &[u8])| text.get(..length).unwrap_or(text).to_vec();
-        lengths.zip(texts.chunks_exact(MAX_NAME_BYTES)).map(cut).collect()
+        let lengths = lengths.iter().map(|&length| usize::from(u16::from_ne_bytes(length)).min(MAX_NAME_BYTES));
+        let name = |(symbol, length): (&u64, usize)| {
+            let mut bytes = vec![0; length];
+            read_memory(self.pid, symbol.checked_add(text)?, &mut bytes).ok()?;
+            Some(bytes)
+        };
+        symbols.iter().zip(lengths).map_while(name).collect()
     }
 
     pub fn long(&self, address: u64, offset: u64) -> Option<u64> {
@@ -215,6 +218,21 @@ impl Objects<'_> {
         read_memory(self.pid, address, &mut bytes).ok()?;
         Some(u16::from_ne_bytes(bytes))
     }
+}
+
+/// What `read` finds at each address; `None`: it is not mapped, or so are more before it than one reading may have.
+fn read_each<T>(addresses: &[u64], read: impl Fn(&[u64]) -> Result<Vec<T>, Errno>) -> Vec<Option<T>> {
+    const MAX_GAPS: usize = 8;
+    let mut found = Vec::with_capacity(addresses.len());
+    for _ in 0..=MAX_GAPS {
+        let Some(rest) = addresses.get(found.len()..).filter(|rest| !rest.is_empty()) else { break };
+        found.extend(read(rest).unwrap_or_default().into_iter().map(Some));
+        if found.len() < addresses.len() {
+            found.push(None);
+        }
+    }
+    found.resize_with(addresses.len(), || None);
+    found
 }
 
 /// The address in a reference of generational ZGC (`ZPointer::uncolor`): behind bits of which, on x86-64, the last one that is set shows its

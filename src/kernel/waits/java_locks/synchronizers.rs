@@ -16,9 +16,10 @@ const SYNCHRONIZER: &[u8] = b"java/util/concurrent/locks/AbstractOwnableSynchron
 /// ReentrantLock and ReentrantReadWriteLock: they are locks also while none of their owners is named, at a handover or with readers.
 const REENTRANT: &[u8] = b"java/util/concurrent/locks/Reentrant";
 
-/// Classes of objects for which threads wait; it is emptied when there are more.
+/// Classes of objects for which threads wait, and those of them that are looked up in one interval.
 const MAX_CLASSES: usize = 256;
-/// Threads by whose objects the format is sought in an interval, and in how many intervals: it may be one that is not known.
+const MAX_NEW_CLASSES: usize = 16;
+/// Threads by whose objects the format is sought in an interval, and in how many intervals: it may be none that is known.
 const TRIED_THREADS: usize = 4;
 const MAX_TRIES: u32 = 20;
 
@@ -31,6 +32,20 @@ pub struct Synchronizers {
     /// It was sought in this one.
     is_tried: bool,
     classes: FxHashMap<u64, ClassFields>,
+    /// Classes that were looked up in this interval, and whether there were more
+    new_classes: usize,
+    has_missed_class: bool,
+}
+
+/// For what a thread waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParkedFor {
+    /// A lock, by its address
+    Lock(u64),
+    /// A synchronizer of the program or of the library that has no owner, as a semaphore: it may be a lock between two owners.
+    NotOwned,
+    /// Nothing, or what is no synchronizer
+    Other,
 }
 
 /// How a virtual machine has its objects, and fields of java.lang.Thread.
@@ -61,24 +76,43 @@ struct ClassFields {
 impl Synchronizers {
     /// Begins an interval.
     pub fn begin_interval(&mut self) {
-        self.is_tried = false;
+        (self.is_tried, self.new_classes, self.has_missed_class) = (false, 0, false);
     }
 
-    /// Those of the threads that wait for a lock, with its address.
-    pub fn waiters(&mut self, pid: u32, layout: &ObjectLayout, threads: &[JavaThread]) -> Vec<(JavaThread, u64)> {
+    /// Whether a reading of a thread now shows what it waits for, or no later one will.
+    pub fn is_complete(&self) -> bool {
+        (self.format.is_some() || self.tries >= MAX_TRIES) && !self.has_missed_class
+    }
+
+    /// What those of the threads wait for of which it could be read: the garbage collector may be moving objects.
+    pub fn waits(&mut self, pid: u32, layout: &ObjectLayout, threads: &[JavaThread]) -> Vec<(JavaThread, ParkedFor)> {
         let Some(format) = self.format(pid, layout, threads) else { return Vec::new() };
         let objects = format.objects(pid, layout);
         let (threads, thread_objects) = format.thread_objects(&objects, threads);
-        let (threads, blockers) = with_objects(threads, references_at(&objects, &thread_objects, format.park_blocker));
-        let classes = objects.classes(&blockers);
-        let fields = classes.into_iter().map(|class| self.class_fields(&objects, class));
-        let waits = threads.into_iter().zip(blockers).zip(fields);
-        let may_wait = waits.filter_map(|(wait, fields)| Some((wait, fields.is_reentrant_lock, fields.owner?)));
-        let may_wait: Vec<((JavaThread, u64), bool, u64)> = may_wait.collect();
-        let places: Vec<u64> = may_wait.iter().map(|&((_, blocker), _, owner)| blocker.saturating_add(owner)).collect();
-        let owned = objects.references(&places).into_iter().map(|owner| owner != 0);
-        let is_lock = may_wait.into_iter().zip(owned).filter(|&((_, is_reentrant, _), is_owned)| is_reentrant || is_owned);
-        is_lock.map(|((wait, ..), _)| wait).collect()
+        let (mut waits, mut parked) = (Vec::new(), Vec::new());
+        for (thread, blocker) in threads.into_iter().zip(references_at(&objects, &thread_objects, format.park_blocker)) {
+            match blocker {
+                Some(0) => waits.push((thread, ParkedFor::Other)),
+                Some(blocker) if is_object(blocker) => parked.push((thread, blocker)),
+                _ => {}
+            }
+        }
+        let blockers: Vec<u64> = parked.iter().map(|&(_, blocker)| blocker).collect();
+        let mut synchronizers = Vec::new();
+        for ((thread, blocker), class) in parked.into_iter().zip(objects.classes(&blockers)) {
+            let Some(fields) = class.and_then(|class| self.class_fields(&objects, class)) else { continue };
+            match fields.owner {
+                Some(owner) => synchronizers.push((thread, blocker, owner, fields.is_reentrant_lock)),
+                None => waits.push((thread, ParkedFor::Other)),
+            }
+        }
+        let places: Vec<u64> = synchronizers.iter().map(|&(_, blocker, owner, _)| blocker.saturating_add(owner)).collect();
+        for ((thread, blocker, _, is_reentrant_lock), owner) in synchronizers.into_iter().zip(objects.references(&places)) {
+            let Some(owner) = owner else { continue };
+            let is_lock = is_reentrant_lock || owner != 0;
+            waits.push((thread, if is_lock { ParkedFor::Lock(blocker) } else { ParkedFor::NotOwned }));
+        }
+        waits
     }
 
     /// The thread that owns the lock. `None`: none, or it is not known, as of a virtual thread that runs on no thread.
@@ -86,11 +120,11 @@ impl Synchronizers {
         let format = self.format?;
         let objects = format.objects(pid, layout);
         let class = first(objects.classes(&[lock]))?;
-        let owner = reference_at(&objects, lock, self.class_fields(&objects, class).owner?)?;
+        let owner = reference_at(&objects, lock, self.class_fields(&objects, class)?.owner?)?;
         let java_thread = match objects.long(owner, format.java_thread)? {
             0 => {
                 let class = first(objects.classes(&[owner]))?;
-                let carrier = reference_at(&objects, owner, self.class_fields(&objects, class).carrier?)?;
+                let carrier = reference_at(&objects, owner, self.class_fields(&objects, class)?.carrier?)?;
                 objects.long(carrier, format.java_thread)?
             }
             address => address,
@@ -106,14 +140,22 @@ impl Synchronizers {
         self.format
     }
 
-    fn class_fields(&mut self, objects: &Objects, class: u64) -> ClassFields {
-        if class == 0 {
-            return ClassFields::default();
+    /// `None`: it is no class, or too many are new.
+    fn class_fields(&mut self, objects: &Objects, class: u64) -> Option<ClassFields> {
+        if let Some(&fields) = self.classes.get(&class) {
+            return Some(fields);
         }
         if self.classes.len() >= MAX_CLASSES {
-            self.classes.clear();
+            return None;
         }
-        *self.classes.entry(class).or_insert_with(|| find_class_fields(objects, class))
+        if self.new_classes >= MAX_NEW_CLASSES {
+            self.has_missed_class = true;
+            return None;
+        }
+        self.new_classes += 1;
+        let fields = find_class_fields(objects, class)?;
+        self.classes.insert(class, fields);
+        Some(fields)
     }
 }
 
@@ -137,9 +179,10 @@ impl Format {
     }
 }
 
-/// Those of the threads for which an object was found: readings end at an address that is not mapped.
-fn with_objects(threads: Vec<JavaThread>, found: Vec<u64>) -> (Vec<JavaThread>, Vec<u64>) {
-    threads.into_iter().zip(found).filter(|&(_, object)| is_object(object)).unzip()
+/// Those of the threads for which an object was found
+fn with_objects(threads: Vec<JavaThread>, found: Vec<Option<u64>>) -> (Vec<JavaThread>, Vec<u64>) {
+    let objects = threads.into_iter().zip(found).filter_map(|(thread, object)| Some((thread, object?)));
+    objects.filter(|&(_, object)| is_object(object)).unzip()
 }
 
 /// The object of a thread is sought in each way in which a virtual machine may have it: the right one leads to the class java.lang.Thread.
@@ -177,8 +220,8 @@ fn find_format(pid: u32, layout: &ObjectLayout, thread: &JavaThread) -> Option<F
 }
 
 /// Of one address; `None`: nothing was found there.
-fn first(found: Vec<u64>) -> Option<u64> {
-    found.first().copied().filter(|&address| address != 0)
+fn first(found: Vec<Option<u64>>) -> Option<u64> {
+    found.first().copied().flatten().filter(|&address| address != 0)
 }
 
 /// The length of a reference: the smallest distance between two of them.
@@ -188,25 +231,29 @@ fn reference_bytes(fields: &[JavaField]) -> Option<u64> {
     offsets.array_windows().map(|[one, next]| next - one).min()
 }
 
-fn find_class_fields(objects: &Objects, class: u64) -> ClassFields {
+/// `None`: it is no class, or cannot be read.
+fn find_class_fields(objects: &Objects, class: u64) -> Option<ClassFields> {
     let classes = objects.super_classes(class);
+    if classes.is_empty() {
+        return None;
+    }
     let field_of = |of: &[u8], name: &[u8]| {
         let (class, _) = classes.iter().find(|(_, class)| class == of)?;
         let fields = objects.fields(*class);
         fields.into_iter().find(|field| field.name == name && !field.is_static).map(|field| field.offset)
     };
-    ClassFields {
+    Some(ClassFields {
         owner: field_of(SYNCHRONIZER, b"exclusiveOwnerThread"),
         is_reentrant_lock: classes.iter().any(|(_, name)| name.starts_with(REENTRANT)),
         carrier: field_of(VIRTUAL_THREAD, b"carrierThread"),
-    }
+    })
 }
 
 /// What each object refers to at an offset
-fn references_at(objects: &Objects, of: &[u64], offset: u64) -> Vec<u64> {
+fn references_at(objects: &Objects, of: &[u64], offset: u64) -> Vec<Option<u64>> {
     objects.references(&of.iter().map(|object| object.saturating_add(offset)).collect::<Vec<u64>>())
 }
 
 fn reference_at(objects: &Objects, of: u64, offset: u64) -> Option<u64> {
-    references_at(objects, &[of], offset).first().copied().filter(|&object| is_object(object))
+    first(references_at(objects, &[of], offset)).filter(|&object| is_object(object))
 }

@@ -2,7 +2,7 @@
 
 use super::layout::{FieldList, ObjectLayout};
 use super::objects::JavaField;
-use super::synchronizers::Synchronizers;
+use super::synchronizers::{ParkedFor, Synchronizers};
 use super::thread_list::JavaThread;
 use crate::kernel::task::memory::is_readable;
 
@@ -214,6 +214,7 @@ struct Machine {
     own: u64,
     condition: u64,
     virtual_thread: u64,
+    thread_class: u64,
 }
 
 impl Machine {
@@ -246,7 +247,7 @@ impl Machine {
         for (thread, &object) in threads.iter().zip(&objects) {
             heap.put_long(object + EETOP, thread.address);
         }
-        Machine { heap, threads, objects, reentrant, own, condition, virtual_thread }
+        Machine { heap, threads, objects, reentrant, own, condition, virtual_thread, thread_class: thread }
     }
 
     fn park_blocker(format: Format) -> u64 {
@@ -263,13 +264,22 @@ impl Machine {
     }
 
     fn waiters(&self, synchronizers: &mut Synchronizers) -> Vec<(u32, u64)> {
-        let waiters = synchronizers.waiters(std::process::id(), &self.heap.layout(), &self.threads);
-        waiters.into_iter().map(|(thread, lock)| (thread.tid, lock)).collect()
+        let waits = synchronizers.waits(std::process::id(), &self.heap.layout(), &self.threads);
+        let mut locks: Vec<(u32, u64)> = waits.into_iter().filter_map(in_lock).collect();
+        locks.sort_unstable();
+        locks
     }
 
     fn owner(&self, synchronizers: &mut Synchronizers, lock: u64) -> Option<u32> {
         let owner = synchronizers.owner(std::process::id(), &self.heap.layout(), lock, &self.threads);
         owner.map(|thread| thread.tid)
+    }
+}
+
+fn in_lock((thread, parked): (JavaThread, ParkedFor)) -> Option<(u32, u64)> {
+    match parked {
+        ParkedFor::Lock(lock) => Some((thread.tid, lock)),
+        ParkedFor::NotOwned | ParkedFor::Other => None,
     }
 }
 
@@ -344,15 +354,53 @@ fn what_is_no_object_and_threads_that_are_not_known_count_as_nothing() {
     machine.parks(4, reentrant);
     for hostile in [0x10, u64::MAX - 7, machine.heap.begin(), machine.objects[0], machine.threads[0].address] {
         machine.parks(0, hostile);
-        let waiters = machine.waiters(&mut synchronizers);
-        assert!(waiters.is_empty() || waiters == [(105, reentrant)], "{hostile:#x}: {waiters:?}");
+        assert_eq!(machine.waiters(&mut synchronizers), [(105, reentrant)], "{hostile:#x}");
         machine.owns(machine.own, hostile);
         assert!(matches!(machine.owner(&mut synchronizers, machine.own), None | Some(101)), "{hostile:#x}");
     }
+    // What it waits for is not known, which differs from nothing.
+    machine.parks(0, 0x10);
+    let waits = synchronizers.waits(std::process::id(), &machine.heap.layout(), &machine.threads);
+    let read: Vec<u32> = waits.iter().map(|(thread, _)| thread.tid).collect();
+    assert_eq!((read.len(), read.contains(&101)), (4, false));
     machine.threads.remove(3);
     assert_eq!(machine.owner(&mut synchronizers, reentrant), None);
     // Nothing leads to java.lang.Thread.
     let mut other = Machine::new(FORMATS[1]);
     other.heap.words.fill(8);
     assert_eq!(other.waiters(&mut Synchronizers::default()), []);
+}
+
+#[test]
+fn of_very_many_classes_some_are_looked_up_in_each_interval() {
+    if !may_read_memory() {
+        return;
+    }
+    let mut machine = Machine::new(FORMATS[1]);
+    let top = machine.heap.object;
+    let blockers: Vec<u64> = (0..40)
+        .map(|number| {
+            let class = machine.heap.class(&format!("Class{number}"), top, &[]);
+            machine.heap.object(class)
+        })
+        .collect();
+    for &blocker in &blockers {
+        let object = machine.heap.object(machine.thread_class);
+        let thread = machine.heap.java_thread(200, object);
+        machine.objects.push(object);
+        machine.threads.push(thread);
+        machine.parks(machine.threads.len() - 1, blocker);
+    }
+    let mut synchronizers = Synchronizers::default();
+    let mut known = |machine: &Machine| {
+        synchronizers.begin_interval();
+        let layout = machine.heap.layout();
+        // More readings in an interval find no more.
+        let waits = [(); 2].map(|()| synchronizers.waits(std::process::id(), &layout, &machine.threads).len());
+        assert_eq!(waits[0], waits[1]);
+        (waits[0], synchronizers.is_complete())
+    };
+    assert_eq!(known(&machine), (5 + 16, false));
+    assert_eq!(known(&machine), (5 + 32, false));
+    assert_eq!(known(&machine), (5 + 40, true));
 }

@@ -5,20 +5,12 @@
 
 use super::layout::Layout;
 use super::monitors::{OwnerSign, monitor_owner, still_owns};
-use super::synchronizers::Synchronizers;
+use super::synchronizers::{ParkedFor, Synchronizers};
 use super::thread_list::{JavaThread, are_same, is_object, of_each, read_threads};
 use crate::sample::waits::{JavaLock, JavaLockKind};
 
 /// Threads of one virtual machine that are read; of larger ones the first.
 const MAX_JAVA_THREADS: usize = 4096;
-
-/// A thread that waits for a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LockWaiter {
-    /// In the pid namespace of the process
-    pub tid: u32,
-    pub lock: JavaLock,
-}
 
 /// The owner of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,30 +40,46 @@ impl JavaThreads {
         self.synchronizers.begin_interval();
     }
 
-    /// Begins a sub-sample: those of the threads for which `is_wanted` holds that wait for a lock. `most`: threads of the process
-    pub fn waiters(
+    /// Begins a sub-sample: the lock for which each of the threads waits for which `is_wanted` holds, by thread id in the pid namespace of the
+    /// process. A thread is left out where it could not be read; one that waits for a synchronizer without an owner keeps what it had: `had_lock`.
+    /// `most`: threads of the process. `None`: the list of threads could not be read.
+    pub fn waits(
         &mut self,
         pid: u32,
         layout: &Layout,
         most: usize,
         mut is_wanted: impl FnMut(u32) -> bool,
-    ) -> Vec<LockWaiter> {
+        mut had_lock: impl FnMut(u32) -> bool,
+    ) -> Option<Vec<(u32, Option<JavaLock>)>> {
         self.owner_ids.clear();
-        let threads =
-            self.threads.get_or_insert_with(|| read_threads(pid, layout, most.min(MAX_JAVA_THREADS)).unwrap_or_default());
-        let wanted: Vec<JavaThread> = threads.iter().filter(|thread| is_wanted(thread.tid)).copied().collect();
+        if self.threads.is_none() {
+            self.threads = read_threads(pid, layout, most.min(MAX_JAVA_THREADS));
+        }
+        let wanted: Vec<JavaThread> = self.threads.as_ref()?.iter().filter(|thread| is_wanted(thread.tid)).copied().collect();
         let pending = of_each(pid, &wanted, layout.pending_monitor);
         let (in_monitor, others): (Vec<_>, Vec<_>) =
             wanted.into_iter().zip(pending).partition(|&(_, monitor)| is_object(monitor));
         let others: Vec<JavaThread> = others.into_iter().map(|(thread, _)| thread).collect();
-        let synchronizers = layout.objects.map(|objects| self.synchronizers.waiters(pid, &objects, &others));
-        let of_kind = |kind| move |(thread, address)| (thread, JavaLock { kind, address });
-        let in_synchronizer = synchronizers.unwrap_or_default().into_iter().map(of_kind(JavaLockKind::Synchronizer));
-        let in_lock = in_monitor.into_iter().map(of_kind(JavaLockKind::Monitor)).chain(in_synchronizer);
-        let (waiting, locks): (Vec<JavaThread>, Vec<JavaLock>) = in_lock.unzip();
-        let are_same = are_same(pid, layout, &waiting);
-        let waiters = waiting.into_iter().zip(locks).zip(are_same).filter(|&(_, is_same)| is_same);
-        waiters.map(|((thread, lock), _)| LockWaiter { tid: thread.tid, lock }).collect()
+        let parked = match layout.objects {
+            Some(objects) => self.synchronizers.waits(pid, &objects, &others),
+            None => others.into_iter().map(|thread| (thread, ParkedFor::Other)).collect(),
+        };
+        let monitor = |(thread, address)| (thread, Some(JavaLock { kind: JavaLockKind::Monitor, address }));
+        let synchronizer = |(thread, parked): (JavaThread, ParkedFor)| match parked {
+            ParkedFor::Lock(address) => Some((thread, Some(JavaLock { kind: JavaLockKind::Synchronizer, address }))),
+            ParkedFor::NotOwned if had_lock(thread.tid) => None,
+            ParkedFor::NotOwned | ParkedFor::Other => Some((thread, None)),
+        };
+        let waits = in_monitor.into_iter().map(monitor).chain(parked.into_iter().filter_map(synchronizer));
+        let (threads, locks): (Vec<JavaThread>, Vec<Option<JavaLock>>) = waits.unzip();
+        let are_same = are_same(pid, layout, &threads);
+        let waits = threads.into_iter().zip(locks).zip(are_same).filter(|&(_, is_same)| is_same);
+        Some(waits.map(|((thread, lock), _)| (thread.tid, lock)).collect())
+    }
+
+    /// Whether a later reading would show no more of a thread that does not run.
+    pub fn is_complete(&self, layout: &Layout) -> bool {
+        self.threads.is_some() && (layout.objects.is_none() || self.synchronizers.is_complete())
     }
 
     /// The thread that owns the lock. `None`: none, or it is not known, as of a virtual thread that runs on no thread.
@@ -96,10 +104,10 @@ impl JavaThreads {
         let pending = of_each(pid, &[thread], layout.pending_monitor).first().copied()?;
         let awaited = match layout.objects {
             _ if is_object(pending) => Some(JavaLock { kind: JavaLockKind::Monitor, address: pending }),
-            Some(objects) => {
-                let waits = self.synchronizers.waiters(pid, &objects, &[thread]);
-                waits.first().map(|&(_, address)| JavaLock { kind: JavaLockKind::Synchronizer, address })
-            }
+            Some(objects) => match *self.synchronizers.waits(pid, &objects, &[thread]) {
+                [(_, ParkedFor::Lock(address))] => Some(JavaLock { kind: JavaLockKind::Synchronizer, address }),
+                _ => None,
+            },
             None => None,
         };
         let is_owner = match sign {
@@ -178,6 +186,12 @@ mod tests {
         std::ptr::from_ref(of) as u64
     }
 
+    /// The threads that wait for a lock. `most`: threads of the process
+    fn waiters(threads: &mut JavaThreads, pid: u32, layout: &Layout, most: usize) -> Vec<(u32, JavaLock)> {
+        let waits = threads.waits(pid, layout, most, |_| true, |_| false).unwrap_or_default();
+        waits.into_iter().filter_map(|(tid, lock)| Some((tid, lock?))).collect()
+    }
+
     fn monitor(address: u64) -> JavaLock {
         JavaLock { address, kind: JavaLockKind::Monitor }
     }
@@ -203,18 +217,17 @@ mod tests {
         let linked = ThreadList::Linked { variable: address(&machine.pointers[0]), next: 0 };
         for layout in [machine.array(), machine.layout(linked)] {
             let mut threads = JavaThreads::default();
-            let waiters: Vec<(u32, JavaLock)> =
-                threads.waiters(pid, &layout, 9, |_| true).iter().map(|row| (row.tid, row.lock)).collect();
-            assert_eq!(waiters, [(101, monitor(second)), (102, monitor(first)), (103, monitor(first))]);
-            assert_eq!(threads.waiters(pid, &layout, 9, |tid| tid == 102).len(), 1);
+            let found = waiters(&mut threads, pid, &layout, 9);
+            assert_eq!(found, [(101, monitor(second)), (102, monitor(first)), (103, monitor(first))]);
+            assert_eq!(threads.waits(pid, &layout, 9, |tid| tid == 102, |_| false).map(|waits| waits.len()), Some(1));
             let owner = threads.owner(pid, &layout, monitor(first)).unwrap();
             assert_eq!((owner.tid, threads.awaited_by_owner(pid, &layout, &owner)), (101, Some(Some(monitor(second)))));
             // A lock record in the stack of the second one.
             let owner = threads.owner(pid, &layout, monitor(second)).unwrap();
             assert_eq!((owner.tid, threads.awaited_by_owner(pid, &layout, &owner)), (102, Some(Some(monitor(first)))));
-            assert_eq!(threads.waiters(pid, &layout, 9, |_| true).len(), 3);
+            assert_eq!(waiters(&mut threads, pid, &layout, 9).len(), 3);
             threads.forget();
-            assert_eq!(threads.waiters(pid, &layout, 2, |_| true).len(), 2, "as many as the process has threads");
+            assert_eq!(waiters(&mut threads, pid, &layout, 2).len(), 2, "as many as the process has threads");
         }
     }
 
@@ -226,7 +239,7 @@ mod tests {
         machine.monitors[0][0] = 13;
         let layout = Layout { owner_id: Some(40), ..machine.array() };
         let mut threads = JavaThreads::default();
-        assert!(threads.waiters(pid, &layout, 9, |_| true).len() <= 1);
+        assert!(waiters(&mut threads, pid, &layout, 9).len() <= 1);
         assert_eq!(threads.owner(pid, &layout, monitor(first)).map(|owner| owner.tid), Some(103));
         machine.monitors[0][0] = 14;
         assert_eq!(threads.owner(pid, &layout, monitor(first)), None, "a virtual thread");
@@ -240,7 +253,7 @@ mod tests {
         machine.monitors[0] = [1, address(&machine.monitors[0][2]), 0x7000];
         let layout = Layout { lock_stack: Some(LockStack { object: 8, top: 48, base: 56 }), ..machine.array() };
         let mut threads = JavaThreads::default();
-        assert!(threads.waiters(pid, &layout, 9, |_| true).len() <= 1);
+        assert!(waiters(&mut threads, pid, &layout, 9).len() <= 1);
         // Behind the top is what was locked before.
         machine.java_threads[0][7] = 0x7000;
         machine.java_threads[1][7..9].copy_from_slice(&[0x6000, 0x7000]);
@@ -258,16 +271,16 @@ mod tests {
         machine.java_threads[0][2] = first;
         let layout = machine.array();
         let mut threads = JavaThreads::default();
-        assert!(threads.waiters(pid, &layout, 9, |_| true).len() <= 1);
+        assert!(waiters(&mut threads, pid, &layout, 9).len() <= 1);
         for reserved in [0, 1, 2, 0x9000] {
             machine.monitors[0][0] = reserved;
             assert_eq!(threads.owner(pid, &layout, monitor(first)), None, "{reserved}");
         }
-        assert_eq!(threads.waiters(pid, &layout, 9, |_| true).len(), 1);
+        assert_eq!(waiters(&mut threads, pid, &layout, 9).len(), 1);
         machine.java_threads[0][1] = address(&machine.os_threads[1]);
-        assert_eq!(threads.waiters(pid, &layout, 9, |_| true), [], "its memory has been used again");
+        assert_eq!(waiters(&mut threads, pid, &layout, 9), [], "its memory has been used again");
         machine.list = 8;
         threads.forget();
-        assert_eq!(threads.waiters(pid, &layout, 9, |_| true), [], "no list");
+        assert_eq!(waiters(&mut threads, pid, &layout, 9), [], "no list");
     }
 }
