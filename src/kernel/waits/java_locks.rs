@@ -14,6 +14,8 @@ mod thread_list;
 mod threads;
 mod vm_tables;
 
+use std::cell::RefCell;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::layout::{Layout, find_layout};
@@ -34,6 +36,9 @@ use crate::sample::waits::{BlockedWait, JavaLock, JavaLockKind, OwnerField};
 const MAX_VIRTUAL_MACHINES: usize = 64;
 /// The smallest has more threads: of its garbage collector, its compilers, and for signals.
 const MIN_THREADS: usize = 5;
+
+/// The lock for which each thread waits, by thread id, of those that were read.
+type JavaWaits = FxHashMap<u32, Option<JavaLock>>;
 
 /// The locks of Java for which threads wait.
 #[derive(Debug, Default)]
@@ -79,27 +84,24 @@ impl JavaLocks {
             let Some(known) = scanner.process(pid).filter(|_| virtual_machine.is_read) else { continue };
             let (thread_count, in_futex, last) = (known.sampled.threads.len(), in_futex(known), Waits::of(known));
             let may_read = !known.memory_read_may_hang() && thread_count >= MIN_THREADS;
-            let Some(layout) = virtual_machine.layout.known().filter(|_| may_read) else { continue };
+            let Some(&layout) = virtual_machine.layout.known().filter(|_| may_read) else { continue };
             let (tids, files) = (&mut self.tids, scanner.files());
-            let mut read = |is_wanted: &dyn Fn(u32) -> bool| {
-                let mut own_tids = FxHashMap::default();
-                let mut tid_of = |tid: u32| *own_tids.entry(tid).or_insert_with(|| tids.in_our_namespace(files, pid, tid));
+            let tid_of = RefCell::new(|tid: u32| tids.in_our_namespace(files, pid, tid));
+            let read = |virtual_machine: &mut VirtualMachine, is_wanted: &dyn Fn(u32) -> bool| {
+                let own_tid = |tid: u32| (tid_of.borrow_mut())(tid);
                 let was_read = virtual_machine.was_read;
-                let is_wanted = |tid: u32| tid_of(tid).is_some_and(|tid| !was_read || is_wanted(tid));
-                let had_lock = |tid: u32| last.locks.contains_key(&tid);
-                let found = virtual_machine.threads.waits(pid, layout, thread_count, is_wanted, had_lock)?;
-                Some(found.into_iter().filter_map(|(tid, lock)| Some((own_tids.get(&tid).copied()??, lock))).collect())
+                let is_wanted = |tid: u32| own_tid(tid).is_some_and(|tid| !was_read || is_wanted(tid));
+                let had_lock = |tid: u32| own_tid(tid).is_some_and(|tid| last.locks.contains_key(&tid));
+                let waits = virtual_machine.threads.waits(pid, &layout, thread_count, is_wanted, had_lock)?;
+                Some(waits.into_iter().filter_map(|(tid, lock)| Some((own_tid(tid)?, lock))).collect::<JavaWaits>())
             };
-            let Some(mut waits): Option<FxHashMap<u32, Option<JavaLock>>> =
-                read(&|tid| in_futex.contains(&tid) && last.must_be_read(tid))
-            else {
-                continue;
-            };
+            let is_due = |tid: u32| in_futex.contains(&tid) && last.must_be_read(tid);
+            let Some(mut waits) = read(virtual_machine, &is_due) else { continue };
             let moved = last.moved(&waits);
             if virtual_machine.was_read && !moved.is_empty() {
-                waits.extend(read(&|tid| moved.contains(&tid)).unwrap_or_default());
+                waits.extend(read(virtual_machine, &|tid| moved.contains(&tid)).unwrap_or_default());
             }
-            virtual_machine.was_read |= virtual_machine.threads.is_complete(layout);
+            virtual_machine.was_read |= virtual_machine.threads.is_complete(&layout);
             let lasts = last.locks.keys().any(|tid| !waits.contains_key(tid));
             virtual_machine.is_read = lasts || !virtual_machine.was_read || waits.values().any(Option::is_some);
             scanner.set_java_waits(pid, &waits);
@@ -221,7 +223,7 @@ impl Waits {
     }
 
     /// The threads behind locks that are elsewhere now, by what was read of those that are compared.
-    fn moved(&self, read: &FxHashMap<u32, Option<JavaLock>>) -> FxHashSet<u32> {
+    fn moved(&self, read: &JavaWaits) -> FxHashSet<u32> {
         let is_elsewhere = |lock: &JavaLock| {
             let now = self.compared.get(lock).and_then(|tid| read.get(tid));
             now.is_some_and(|now| now.as_ref() != Some(lock))
