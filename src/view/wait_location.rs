@@ -268,7 +268,7 @@ pub fn wait_class_description(class: WaitClass) -> &'static str {
         WaitClass::Frozen => "is stopped, traced or frozen",
         WaitClass::Hidden => "has a wait channel that is not readable",
         WaitClass::Other => "waits for something else, or sleeps with an unread wait channel",
-        WaitClass::Futex => "sleeps on a futex: waits for work or a lock, no holder is known",
+        WaitClass::Futex => "sleeps on a futex: waits for work, or for a lock",
         WaitClass::CoreDump => "waits until another thread has written the core dump of its process, which has crashed",
     }
 }
