@@ -59,7 +59,7 @@ fn check(kind: &str, mode: &str, mut verify: impl FnMut(&mut CheckResult)) {
     Attempt { seconds: 5, ..Attempt::new(&format!("java-{kind}-{mode}"), state.path()) }.check(|_, said| verify(said));
 }
 
-/// `behind`: what the threads wait for, and who holds it; `end`: what the chain ends in, known by `basis`.
+/// `behind`: the lock for which the threads wait, and its holder; `end`: what the chain ends in, known by `basis`.
 fn held(kind: &str, mode: &str, severity: &str, behind: &str, (end, basis): (&str, &str)) {
     check(kind, mode, |said| {
         let found = said.must("idle-but-blocked", "host", severity);
@@ -145,7 +145,7 @@ fn a_thread_with_a_reentrant_lock_and_one_with_a_monitor_that_wait_for_each_othe
     deadlock("mixed", "lock");
 }
 
-/// Nor do those that wait for a condition, a permit, a latch or a result.
+/// They wait for work, a condition, a permit, a latch or a result.
 #[test]
 fn threads_without_work_wait_for_no_lock() {
     check("concurrent", "idle", |said| {

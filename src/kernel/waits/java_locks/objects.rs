@@ -54,7 +54,7 @@ pub enum ClassPointer {
     InMark,
 }
 
-/// What 4 bytes that stand for an address are multiplied and added to: they do not change once the virtual machine has begun.
+/// Base and shift of addresses that are kept in 4 bytes: base + (number << shift). They do not change once the virtual machine has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NarrowBase {
     base: u64,
@@ -235,8 +235,8 @@ fn read_each<T>(addresses: &[u64], read: impl Fn(&[u64]) -> Result<Vec<T>, Errno
     found
 }
 
-/// The address in a reference of generational ZGC (`ZPointer::uncolor`): behind bits of which, on x86-64, the last one that is set shows its
-/// place.
+/// The address in a reference of generational ZGC (`ZPointer::uncolor`). One of four bits is set: on x86-64 the address begins behind that one,
+/// elsewhere behind all four.
 fn without_color(reference: u64) -> u64 {
     const FIRST_OF_FOUR: u32 = 12;
     const BEHIND_THE_FOUR: u32 = 16;

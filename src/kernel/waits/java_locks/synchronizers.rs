@@ -19,7 +19,8 @@ const REENTRANT: &[u8] = b"java/util/concurrent/locks/Reentrant";
 /// Classes of objects for which threads wait, and those of them that are looked up in one interval.
 const MAX_CLASSES: usize = 256;
 const MAX_NEW_CLASSES: usize = 16;
-/// Threads by whose objects the format is sought in an interval, and in how many intervals: it may be none that is known.
+/// Threads by whose objects the format is sought in an interval, and in how many intervals: it may be none that is known. After as many with
+/// too many new classes none is waited for.
 const TRIED_THREADS: usize = 4;
 const MAX_TRIES: u32 = 20;
 
@@ -35,6 +36,8 @@ pub struct Synchronizers {
     /// Classes that were looked up in this interval, and whether there were more
     new_classes: usize,
     has_missed_class: bool,
+    /// Intervals in which there were more
+    missed_intervals: u32,
 }
 
 /// For what a thread waits.
@@ -64,7 +67,7 @@ struct Format {
 }
 
 /// Offsets in objects of one class.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct ClassFields {
     /// `AbstractOwnableSynchronizer.exclusiveOwnerThread`
     owner: Option<u64>,
@@ -76,12 +79,14 @@ struct ClassFields {
 impl Synchronizers {
     /// Begins an interval.
     pub fn begin_interval(&mut self) {
+        self.missed_intervals = self.missed_intervals.saturating_add(u32::from(self.has_missed_class));
         (self.is_tried, self.new_classes, self.has_missed_class) = (false, 0, false);
     }
 
     /// Whether a reading of a thread now shows what it waits for, or no later one will.
     pub fn is_complete(&self) -> bool {
-        (self.format.is_some() || self.tries >= MAX_TRIES) && !self.has_missed_class
+        let has_all_classes = !self.has_missed_class || self.missed_intervals >= MAX_TRIES;
+        (self.format.is_some() || self.tries >= MAX_TRIES) && has_all_classes
     }
 
     /// What those of the threads wait for of which it could be read: the garbage collector may be moving objects.
@@ -237,15 +242,16 @@ fn find_class_fields(objects: &Objects, class: u64) -> Option<ClassFields> {
     if classes.is_empty() {
         return None;
     }
+    // The outer `None`: it extends that class, whose fields cannot be read.
     let field_of = |of: &[u8], name: &[u8]| {
-        let (class, _) = classes.iter().find(|(_, class)| class == of)?;
+        let Some((class, _)) = classes.iter().find(|(_, class)| class == of) else { return Some(None) };
         let fields = objects.fields(*class);
-        fields.into_iter().find(|field| field.name == name && !field.is_static).map(|field| field.offset)
+        fields.into_iter().find(|field| field.name == name && !field.is_static).map(|field| Some(field.offset))
     };
     Some(ClassFields {
-        owner: field_of(SYNCHRONIZER, b"exclusiveOwnerThread"),
+        owner: field_of(SYNCHRONIZER, b"exclusiveOwnerThread")?,
         is_reentrant_lock: classes.iter().any(|(_, name)| name.starts_with(REENTRANT)),
-        carrier: field_of(VIRTUAL_THREAD, b"carrierThread"),
+        carrier: field_of(VIRTUAL_THREAD, b"carrierThread")?,
     })
 }
 

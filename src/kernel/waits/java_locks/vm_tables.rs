@@ -27,8 +27,8 @@ const MAX_OFFSET: u64 = 1 << 20;
 /// The fields and sizes of some types, by name.
 #[derive(Default)]
 pub struct VmTables {
-    pub(super) fields: FxHashMap<(String, String), Field>,
-    pub(super) sizes: FxHashMap<String, u64>,
+    fields: FxHashMap<(String, String), Field>,
+    sizes: FxHashMap<String, u64>,
 }
 
 /// One field: its offset, or of a variable its address.
