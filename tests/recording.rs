@@ -14,14 +14,14 @@
 mod byte_order;
 #[path = "recording/copy.rs"]
 mod copy;
+#[path = "recording/decode_ahead.rs"]
+mod decode_ahead;
 #[path = "recording/frame_summary.rs"]
 mod frame_summary;
 #[path = "recording/generator.rs"]
 mod generator;
 #[path = "recording/golden.rs"]
 mod golden;
-#[path = "recording/parallel.rs"]
-mod parallel;
 #[path = "recording/recorder.rs"]
 mod recorder;
 #[path = "recording/round_trip.rs"]

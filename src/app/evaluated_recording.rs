@@ -1,17 +1,16 @@
 //! A recording read from its beginning to its end, and evaluated on the way.
 //!
-//! Samples are decoded, and their intervals computed, on all CPUs; the rules are evaluated here, in order, since each
-//! evaluation depends on those before it. What comes out is the same as from one sample after the other.
+//! Samples are decoded on a thread of their own; intervals are computed and the rules evaluated here.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
 use super::time_range;
 use crate::app::config::Settings;
-use crate::app::evaluation::{SampleEvaluator, SamplePairing};
+use crate::app::evaluation::SampleEvaluator;
 use crate::app::program::exit::{Failure, quoted};
 use crate::app::program::progress::Progress;
 use crate::app::program::stdio;
@@ -19,11 +18,9 @@ use crate::app::recorder;
 use crate::cli::time_range::TimeRange;
 use crate::figures::{self, Table};
 use crate::findings::{Evaluation, Evaluator, RuleConfig, Thresholds};
-use crate::interval::Interval;
-use crate::interval::network::LinkOverrides;
-use crate::recording::{DecodedSample, DecodedSamples, MAX_WORKERS, Replayer, SampleParts, Tail};
+use crate::recording::{DecodedSample, DecodedSamples, Replayer, SampleParts, Tail};
 use crate::report::formatting::pluralize;
-use crate::sample::{Host, Sample};
+use crate::sample::Sample;
 
 /// Iterates over the evaluations. What is damaged is left out, and reported at the end.
 pub struct EvaluatedRecording {
@@ -33,40 +30,10 @@ pub struct EvaluatedRecording {
     rule_config: Arc<RuleConfig>,
     parts: SampleParts,
     /// Started with the first interval
-    samples: Option<DecodedSamples<PairedSample>>,
-    /// The last interval, and the number of the worker thread that computed it
-    last_interval: Option<(usize, Arc<Interval>)>,
-    evaluated: EvaluatedIntervals,
+    samples: Option<DecodedSamples>,
     next_index: usize,
     interval_count: usize,
     progress: Progress,
-}
-
-/// A sample, as its worker thread has left it.
-enum PairedSample {
-    /// With the interval from the sample before it, and the number of the worker thread
-    Paired(usize, Box<Interval>),
-    /// The first one of its key group, of its boot, or of its time
-    Unpaired(Arc<Host>, Arc<Sample>),
-    Damaged,
-}
-
-/// Intervals that are evaluated, by the worker thread that computed them. It frees them, since the reference counts of their
-/// processes are in the cache of its CPU, and their memory is of its malloc arena: a third less CPU time of `report` on two free CPUs.
-#[derive(Clone, Default)]
-struct EvaluatedIntervals(Arc<[Mutex<Vec<Arc<Interval>>>; MAX_WORKERS]>);
-
-impl EvaluatedIntervals {
-    fn push(&self, worker: usize, interval: Arc<Interval>) {
-        if let Some(list) = self.0.get(worker) {
-            list.lock().unwrap_or_else(PoisonError::into_inner).push(interval);
-        }
-    }
-
-    fn take_intervals(&self, worker: usize) -> Vec<Arc<Interval>> {
-        let list = self.0.get(worker).map(|list| list.lock().unwrap_or_else(PoisonError::into_inner));
-        list.map(|mut list| std::mem::take(&mut *list)).unwrap_or_default()
-    }
 }
 
 impl EvaluatedRecording {
@@ -92,8 +59,6 @@ impl EvaluatedRecording {
             rule_config,
             parts: SampleParts::All,
             samples: None,
-            last_interval: None,
-            evaluated: EvaluatedIntervals::default(),
             next_index: 0,
             interval_count: 0,
             progress: Progress::hidden(),
@@ -174,19 +139,9 @@ impl EvaluatedRecording {
     fn next_before(&mut self, end: usize) -> Option<Evaluation> {
         while self.next_index < self.replayer.len().min(end) {
             self.progress.show(self.next_index, self.replayer.len());
-            // The caller has dropped its evaluation.
-            if let Some((worker, interval)) = self.last_interval.take() {
-                self.evaluated.push(worker, interval);
-            }
             let evaluation = match self.next_sample() {
-                Some(PairedSample::Paired(worker, interval)) => {
-                    let evaluation = self.evaluator.evaluate_interval(*interval);
-                    self.last_interval = Some((worker, Arc::clone(&evaluation.interval)));
-                    Some(evaluation)
-                }
-                Some(PairedSample::Unpaired(host, sample)) => self.evaluator.evaluate_for_host(&host, sample),
-                // Without worker threads all samples are read here.
-                Some(PairedSample::Damaged) | None => self.read_here(),
+                Some(DecodedSample { host, sample: Ok(sample), .. }) => self.evaluator.evaluate_for_host(&host, sample),
+                Some(DecodedSample { sample: Err(_), .. }) | None => self.read_here(),
             };
             self.next_index += 1;
             if evaluation.is_some() {
@@ -197,17 +152,12 @@ impl EvaluatedRecording {
         None
     }
 
-    fn next_sample(&mut self) -> Option<PairedSample> {
-        let start = || {
-            let links = LinkOverrides::clone(&self.rule_config.link_overrides);
-            let evaluated = self.evaluated.clone();
-            let work = move |worker| pair_samples(worker, LinkOverrides::clone(&links), evaluated.clone());
-            self.replayer.decode_parallel(self.next_index..usize::MAX, self.parts, work)
-        };
+    fn next_sample(&mut self) -> Option<DecodedSample> {
+        let start = || self.replayer.decode_ahead(self.next_index..usize::MAX, self.parts);
         self.samples.get_or_insert_with(start).next()
     }
 
-    /// Reads a sample that no worker thread could read: if it is damaged, the replayer adds the damage to its list; if the index
+    /// Reads a sample that was not decoded ahead: if it is damaged, the replayer adds the damage to its list; if the index
     /// of the recording is wrong, it reads on without it.
     fn read_here(&mut self) -> Option<Evaluation> {
         let before = (self.replayer.len(), self.replayer.is_indexed());
@@ -226,24 +176,6 @@ impl Iterator for EvaluatedRecording {
     fn next(&mut self) -> Option<Evaluation> {
         self.next_before(usize::MAX)
     }
-}
-
-/// Computes the intervals between the samples of a key group.
-fn pair_samples(
-    worker: usize,
-    links: LinkOverrides,
-    evaluated: EvaluatedIntervals,
-) -> Box<dyn FnMut(DecodedSample) -> PairedSample> {
-    let mut pairing: Option<SamplePairing> = None;
-    Box::new(move |DecodedSample { host, sample, .. }| {
-        drop(evaluated.take_intervals(worker));
-        let Ok(sample) = sample else { return PairedSample::Damaged };
-        let pairing = pairing.get_or_insert_with(|| SamplePairing::new(Arc::clone(&host), LinkOverrides::clone(&links)));
-        match pairing.interval_for_host(&host, Arc::clone(&sample)) {
-            Some(interval) => PairedSample::Paired(worker, Box::new(interval)),
-            None => PairedSample::Unpaired(host, sample),
-        }
-    })
 }
 
 #[cfg(test)]

@@ -26,16 +26,6 @@ impl SamplePairing {
         SamplePairing { host, links, last_sample: None, totals: None }
     }
 
-    /// The next interval begins with the newer sample of this one.
-    pub fn after(interval: &Interval) -> SamplePairing {
-        SamplePairing {
-            host: Arc::clone(&interval.host),
-            links: LinkOverrides::clone(&interval.link_overrides),
-            last_sample: Some(Arc::clone(&interval.newer)),
-            totals: interval.process_totals().cloned(),
-        }
-    }
-
     /// The interval that this sample ends; `None` for the first one.
     pub fn interval(&mut self, sample: Arc<Sample>) -> Option<Interval> {
         let totals = self.totals.take();
@@ -87,12 +77,6 @@ impl SampleEvaluator {
     pub fn evaluate_for_host(&mut self, host: &Arc<Host>, sample: Arc<Sample>) -> Option<Evaluation> {
         let interval = self.pairing.interval_for_host(host, sample)?;
         Some(self.evaluator.evaluate(interval))
-    }
-
-    /// Evaluates an interval that begins with the last sample. The next one begins with its newer sample.
-    pub fn evaluate_interval(&mut self, interval: Interval) -> Evaluation {
-        self.pairing = SamplePairing::after(&interval);
-        self.evaluator.evaluate(interval)
     }
 
     /// The time from boot to this sample; nothing is learned from it.

@@ -1,8 +1,9 @@
-//! Parallel evaluation of a recording equals the evaluation of its samples in sequence, also for damaged recordings.
+//! A recording whose samples are decoded ahead is evaluated as one sample after the other, also a damaged one.
 
 use std::time::Duration;
 
 use super::*;
+use crate::interval::Interval;
 use crate::recording::{Damage, Recorder, RecorderOptions, Redaction};
 use crate::sample::task::TaskState;
 use crate::synthetic;
@@ -61,18 +62,18 @@ fn sequential(path: &Path) -> (Vec<String>, Vec<Damage>) {
     (list, replayer.damage().to_vec())
 }
 
-fn parallel(path: &Path) -> (Vec<String>, Vec<Damage>) {
+fn decoded_ahead(path: &Path) -> (Vec<String>, Vec<Damage>) {
     let mut recorded = EvaluatedRecording::open(path, &Settings::default()).unwrap();
     let list = recorded.by_ref().map(|evaluation| shown(&evaluation)).collect();
     (list, recorded.replayer().damage().to_vec())
 }
 
 #[test]
-fn in_parallel_a_recording_is_evaluated_as_one_sample_after_the_other() {
+fn a_recording_that_is_decoded_ahead_is_evaluated_as_one_sample_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.stalltop");
     let whole = recorded(&path);
-    let (list, damage) = parallel(&path);
+    let (list, damage) = decoded_ahead(&path);
     assert_eq!((list.len(), damage.len()), (299, 0));
     assert!(list.iter().any(|shown| shown.contains("SaturatedCore")), "no finding");
     let third = whole.len() / 3;
@@ -89,10 +90,10 @@ fn in_parallel_a_recording_is_evaluated_as_one_sample_after_the_other() {
     for (case, bytes) in cases.into_iter().enumerate() {
         let path = folder.path().join(format!("{case}.stalltop"));
         std::fs::write(&path, bytes).unwrap();
-        let ((list, damage), (sequential, found)) = (parallel(&path), sequential(&path));
+        let ((list, damage), (sequential, found)) = (decoded_ahead(&path), sequential(&path));
         assert_eq!(list.len(), sequential.len(), "case {case}");
-        for (index, (parallel, sequential)) in list.iter().zip(&sequential).enumerate() {
-            assert_eq!(parallel, sequential, "case {case}, interval {index}");
+        for (index, (ahead, sequential)) in list.iter().zip(&sequential).enumerate() {
+            assert_eq!(ahead, sequential, "case {case}, interval {index}");
         }
         assert_eq!(damage, found, "case {case}");
     }
@@ -102,7 +103,7 @@ fn in_parallel_a_recording_is_evaluated_as_one_sample_after_the_other() {
 fn recordings_of_real_machines_too() {
     for name in ["01-commit-serialised-db", "09-depth64", "13-cgroup-throttled", "15-lock-convoy"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/lab/{name}.stalltop"));
-        assert_eq!(parallel(&path), sequential(&path), "{name}");
+        assert_eq!(decoded_ahead(&path), sequential(&path), "{name}");
     }
 }
 

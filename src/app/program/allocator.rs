@@ -21,11 +21,11 @@ pub fn configure_for_replay() {
     sys::configure_malloc(2, 8 << 20, 4 << 20);
 }
 
-/// For commands that evaluate a whole recording on all CPUs and then end: each thread has an arena, and what was freed is
-/// kept. Also to be called before any thread is started: later, glibc ignores the number of arenas. With one arena `report`
-/// takes three times as long, more than on one CPU: its threads wait for the lock of the arena.
+/// For commands that evaluate a whole recording and then end: the thread that decodes has an arena of its own, and what was freed
+/// is kept. Also to be called before any thread is started: later, glibc ignores the number of arenas. With two, the decoder may
+/// get that of the main thread, since others are started before it.
 pub fn configure_for_batch() {
-    sys::configure_malloc(16, 16 << 20, 4 << 20);
+    sys::configure_malloc(4, 16 << 20, 4 << 20);
 }
 
 /// Returns free pages between used ones to the kernel: rows of tasks and frames come and go in thousands. Takes about 1 ms

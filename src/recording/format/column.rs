@@ -63,24 +63,37 @@ pub fn read_column(input: &mut ByteReader<'_>, encoding: u64, rows: usize, value
     if width == 0 {
         values.extend(std::iter::repeat_n(value(0), rows));
     } else {
-        values.extend((0..rows).map(|row| value(read_bits(bytes, row * width as usize, width))));
+        let mut bits = Bits { rest: bytes, held: 0, count: 0 };
+        values.extend((0..rows).map(|_| value(bits.take(width))));
     }
     Ok(())
 }
 
-/// `width` (1 to 64) bits of these bytes, least significant bit first. Bits behind the end are 0.
-fn read_bits(bytes: &[u8], first_bit: usize, width: u32) -> u64 {
-    let (first, offset) = (first_bit / 8, (first_bit % 8) as u32);
-    let rest = bytes.get(first..).unwrap_or_default();
-    let word = match rest.first_chunk() {
-        Some(word) => u64::from_le_bytes(*word),
-        None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
-    };
-    let mut bits = word >> offset;
-    if offset + width > 64 {
-        bits |= u64::from(rest.get(8).copied().unwrap_or_default()) << (64 - offset);
+/// Bits of bytes, the least significant bit of each first.
+struct Bits<'b> {
+    rest: &'b [u8],
+    /// Bits that were read from the bytes and not taken yet
+    held: u128,
+    count: u32,
+}
+
+impl Bits<'_> {
+    /// The next 1 to 64 bits; those behind the end are 0.
+    fn take(&mut self, width: u32) -> u64 {
+        if self.count < width {
+            let (word, bytes) = match self.rest.first_chunk() {
+                Some(word) => (u64::from_le_bytes(*word), 8),
+                None => (self.rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)), self.rest.len()),
+            };
+            self.held |= u128::from(word) << self.count;
+            self.count += 64;
+            self.rest = self.rest.get(bytes..).unwrap_or_default();
+        }
+        let taken = self.held as u64 & (u64::MAX >> (64 - width));
+        self.held >>= width;
+        self.count -= width;
+        taken
     }
-    bits & (u64::MAX >> (64 - width))
 }
 
 /// Passes over a column that only a later version has.

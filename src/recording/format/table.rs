@@ -75,6 +75,16 @@ impl Rows {
         self.cells.extend_from_slice(row);
     }
 
+    /// Appends a copy of a row, to be changed; where it has another width, a row of zeros.
+    pub fn append_copy(&mut self, row: &[u64]) -> &mut [u64] {
+        if row.len() != self.width {
+            return self.append();
+        }
+        let from = self.cells.len();
+        self.cells.extend_from_slice(row);
+        self.cells.get_mut(from..).unwrap_or_default()
+    }
+
     /// Appends a row of zeros, to be filled.
     pub fn append(&mut self) -> &mut [u64] {
         let from = self.cells.len();

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::reused_list::{HeldSamples, ReusedList};
 use super::row_changes::NewRows;
 use crate::recording::Timestamp;
 use crate::recording::error::FrameError;
@@ -50,6 +51,8 @@ pub struct Decoder {
     names: Vec<Name>,
     facts: SharedFacts,
     empty: Name,
+    /// Samples whose lists are used again, where samples are decoded in their order only
+    held: HeldSamples,
 }
 
 /// A frame that later ones refer to.
@@ -103,10 +106,19 @@ struct Decoded {
 impl Decoder {
     pub fn new(parts: SampleParts) -> Decoder {
         let (facts, empty) = (SharedFacts::default(), Name::default());
-        Decoder { parts, in_order: false, key: 0, levels: Vec::new(), names: Vec::new(), facts, empty }
+        Decoder {
+            parts,
+            in_order: false,
+            key: 0,
+            levels: Vec::new(),
+            names: Vec::new(),
+            facts,
+            empty,
+            held: HeldSamples::default(),
+        }
     }
 
-    /// Decodes samples in their order only, with a third of the memory.
+    /// Decodes samples in their order only, with a third of the memory. Faster if they are released soon.
     pub fn in_order(parts: SampleParts) -> Decoder {
         Decoder { in_order: true, ..Decoder::new(parts) }
     }
@@ -144,7 +156,8 @@ impl Decoder {
             self.names.extend(names::read(section, &known)?);
         }
         let names = Names { list: &self.names, empty: &self.empty, facts: &self.facts };
-        let decoded = FrameDecoder { parts: self.parts, sections, names, levels: &self.levels, neighbour, at }.sample()?;
+        let frame = FrameDecoder { parts: self.parts, sections, names, levels: &self.levels, neighbour, at };
+        let decoded = frame.sample(self.held.take_list())?;
         let chain = self.levels.iter().map(|level| level.cells).sum::<usize>() + decoded.cells;
         if distance > 0 && chain > MAX_CHAIN_CELLS {
             return Err(Malformed("the frames that it refers to hold too much").into());
@@ -160,6 +173,7 @@ impl Decoder {
             });
         }
         if self.in_order {
+            self.held.hold(Arc::clone(&decoded.sample));
             self.release_levels(distance);
         }
         Ok(decoded.sample)
@@ -221,7 +235,8 @@ struct FrameDecoder<'d> {
 }
 
 impl FrameDecoder<'_> {
-    fn sample(&self) -> Result<Decoded, Malformed> {
+    /// `list`: of a sample that is not used any more.
+    fn sample(&self, list: Vec<Arc<Process>>) -> Result<Decoded, Malformed> {
         self.sections.check_size()?;
         let (mut cells, mut tables) = (0, Vec::with_capacity(LISTS.len() + 2));
         let row = self.rows(SAMPLE, &mut tables, &mut cells)?;
@@ -245,7 +260,7 @@ impl FrameDecoder<'_> {
                 sub_sample.ok_or(Malformed("a wait belongs to no sub-sample"))?.waits.push(wait);
             }
             if let Ok(tasks) = &mut sample.tasks {
-                (tasks.processes, process_rows) = self.processes(&mut cells)?;
+                (tasks.processes, process_rows) = self.processes(&mut cells, ReusedList::new(list))?;
             }
         }
         Ok(Decoded { sample: Arc::new(sample), tables, processes: process_rows, cells })
@@ -264,13 +279,18 @@ impl FrameDecoder<'_> {
     }
 
     /// The processes, and their rows that later frames refer to.
-    fn processes(&self, cells: &mut usize) -> Result<(Vec<Arc<Process>>, ProcessTable), Malformed> {
+    fn processes(
+        &self,
+        cells: &mut usize,
+        mut list: ReusedList<Process>,
+    ) -> Result<(Vec<Arc<Process>>, ProcessTable), Malformed> {
         let reference = self.levels.last();
         let old_places = reference.map(|level| level.processes.places.as_slice()).unwrap_or_default();
         let old_tasks = reference.and_then(|level| level.sample.tasks.as_ref().ok());
         let old_list = old_tasks.map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
         let Some(changes) = self.sections.changes(PROCESSES, cells)? else {
-            return Ok((old_list.to_vec(), ProcessTable { places: old_places.to_vec(), ..ProcessTable::default() }));
+            list.extend(old_list);
+            return Ok((list.finish(), ProcessTable { places: old_places.to_vec(), ..ProcessTable::default() }));
         };
         // What the processes become, and the former threads of those that changed.
         let mut plan: Vec<Plan> = Vec::new();
@@ -281,12 +301,12 @@ impl FrameDecoder<'_> {
             old_places.len(),
             |at| old_rows(at).map(|(row, _)| row),
             None,
-            |new| match new {
+            &mut rows,
+            |rows, new| match new {
                 NewRows::Same(places) => plan.push(Plan::Same(places)),
-                NewRows::One { old, row } => {
+                NewRows::Appended { old } => {
                     old.and_then(old_rows).iter().for_each(|(_, threads)| old_threads.push(threads));
-                    plan.push(Plan::Build { at: rows.len(), old });
-                    rows.push(row);
+                    plan.push(Plan::Build { at: rows.len().saturating_sub(1), old });
                 }
             },
         )?;
@@ -294,7 +314,6 @@ impl FrameDecoder<'_> {
             Some(changes) => changes.to_rows_after(&old_threads, None)?,
             None => old_threads,
         };
-        let mut list = Vec::with_capacity(old_list.len() + rows.len());
         let mut places = Vec::with_capacity(old_list.len() + rows.len());
         let mut thread_ends = Vec::with_capacity(rows.len());
         let level = u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
@@ -304,7 +323,7 @@ impl FrameDecoder<'_> {
                     let same = old_list.get(range.clone()).zip(old_places.get(range));
                     let (processes, same_places) =
                         same.ok_or(Malformed("a process is not in the sample that is referred to"))?;
-                    list.extend_from_slice(processes);
+                    list.extend(processes);
                     places.extend_from_slice(same_places);
                 }
                 Plan::Build { at, old } => {
@@ -321,7 +340,7 @@ impl FrameDecoder<'_> {
         if thread_ends.last().copied().unwrap_or(0) != threads.len() {
             return Err(Malformed("there are threads without a process"));
         }
-        Ok((list, ProcessTable { places, rows, threads, thread_ends }))
+        Ok((list.finish(), ProcessTable { places, rows, threads, thread_ends }))
     }
 
     fn process_rows(&self, place: ProcessPlace) -> Option<(&[u64], &[u64])> {

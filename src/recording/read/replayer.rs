@@ -212,16 +212,11 @@ impl Replayer {
         sample
     }
 
-    /// The samples decoded next share nothing with those before.
-    pub(super) fn forget_decoded(&mut self) {
-        self.segments.iter_mut().for_each(|segment| segment.file.forget_decoded());
-    }
-
-    /// Another reader of the same samples, for another thread, that decodes these parts. It has the samples and no more: no
+    /// Another reader of the same samples, for another thread, that decodes these parts of samples in their order. It has the samples and no more: no
     /// gaps, marks, sections or damage.
-    pub fn reopen(&self, parts: SampleParts) -> Replayer {
+    pub fn reopen_in_order(&self, parts: SampleParts) -> Replayer {
         let segments = self.segments.iter().map(|segment| Segment {
-            file: segment.file.reopen(parts),
+            file: segment.file.reopen_in_order(parts),
             host: Arc::clone(&segment.host),
             repeated_samples: segment.repeated_samples,
             first_position: segment.first_position,

@@ -65,25 +65,26 @@ impl RowChanges {
         self.row_count() * self.table.width
     }
 
-    /// Passes the rows of the new table in order to `visit`; the reference has `len` rows. The first new row is a step from
-    /// `last`.
+    /// Appends the rows that changed or are new to `rows`, and passes what became of each row to `visit` in the order of the new
+    /// table; the reference has `len` rows. The first new row is a step from `last`.
     pub fn apply<'r>(
         &self,
         len: usize,
         reference: impl Fn(usize) -> Option<&'r [u64]>,
         last: Option<&[u64]>,
-        mut visit: impl FnMut(NewRows<'_>),
+        rows: &mut Rows,
+        mut visit: impl FnMut(&mut Rows, NewRows),
     ) -> Result<(), Malformed> {
         let mut next = 0usize;
         let (mut changed, mut new) = (0..self.changed.rows, 0..self.first_new.rows + self.other_new.rows);
-        let mut row = vec![0u64; if self.changed.rows > 0 { self.table.width } else { 0 }];
         let mut last_new = vec![0u64; if self.first_new.rows > 0 { self.table.width } else { 0 }];
         last_new.iter_mut().zip(last.unwrap_or_default()).for_each(|(cell, last)| *cell = *last);
         for &(change, length) in &self.runs {
             if change == RowChange::New {
                 for at in new.by_ref().take(length) {
                     self.step(&mut last_new, at);
-                    visit(NewRows::One { old: None, row: &last_new });
+                    rows.push(&last_new);
+                    visit(rows, NewRows::Appended { old: None });
                 }
                 continue;
             }
@@ -94,18 +95,15 @@ impl RowChanges {
             next += length;
             match change {
                 RowChange::Gone | RowChange::New => {}
-                RowChange::Same => visit(NewRows::Same(places)),
+                RowChange::Same => visit(rows, NewRows::Same(places)),
                 RowChange::Changed => {
                     for at in places {
                         let difference = changed.next().ok_or(TOO_MANY)?;
-                        match reference(at).filter(|old| old.len() == row.len()) {
-                            Some(old) => row.copy_from_slice(old),
-                            None => row.fill(0),
-                        }
+                        let row = rows.append_copy(reference(at).unwrap_or_default());
                         self.changed.for_each_in_row(difference, |column, value| {
                             row.get_mut(column).into_iter().for_each(|cell| *cell = cell.wrapping_add(value));
                         });
-                        visit(NewRows::One { old: Some(at), row: &row });
+                        visit(rows, NewRows::Appended { old: Some(at) });
                     }
                 }
             }
@@ -138,21 +136,22 @@ impl RowChanges {
     /// The whole new table; the first new row is a step from `last`.
     pub fn to_rows_after(&self, reference: &Rows, last: Option<&[u64]>) -> Result<Rows, Malformed> {
         let mut rows = Rows::with_capacity(self.table.width, reference.len() + self.first_new.rows + self.other_new.rows);
-        let visit = |new: NewRows<'_>| match new {
-            NewRows::Same(places) => rows.push(reference.range(places)),
-            NewRows::One { row, .. } => rows.push(row),
+        let visit = |rows: &mut Rows, new: NewRows| {
+            if let NewRows::Same(places) = new {
+                rows.push(reference.range(places));
+            }
         };
-        self.apply(reference.len(), |at| reference.row(at), last, visit)?;
+        self.apply(reference.len(), |at| reference.row(at), last, &mut rows, visit)?;
         Ok(rows)
     }
 }
 
 /// Rows of the new table.
-pub enum NewRows<'r> {
+pub enum NewRows {
     /// Those at these places of the reference, unchanged
     Same(Range<usize>),
-    /// One that changed, with its place in the reference, or a new one
-    One { old: Option<usize>, row: &'r [u64] },
+    /// One that was appended: it changed, with its place in the reference, or is new
+    Appended { old: Option<usize> },
 }
 
 fn parse_differences(table: Table, input: &mut ByteReader<'_>, rows: usize) -> Result<Differences, Malformed> {

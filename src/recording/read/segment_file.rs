@@ -197,8 +197,8 @@ impl SegmentFile {
         &self.marks
     }
 
-    /// Another reader of the same file, that decodes these parts.
-    pub fn reopen(&self, parts: SampleParts) -> SegmentFile {
+    /// Another reader of the same file, that decodes these parts of samples in their order.
+    pub fn reopen_in_order(&self, parts: SampleParts) -> SegmentFile {
         SegmentFile {
             source: Arc::clone(&self.source),
             location: self.location.clone(),
@@ -212,18 +212,13 @@ impl SegmentFile {
             sections: BTreeMap::new(),
             damage: Vec::new(),
             damaged_offsets: FxHashSet::default(),
-            decoder: SampleDecoder::new(parts),
+            decoder: SampleDecoder::in_order(parts),
             read_ahead: ReadAhead::default(),
             decompressor: PayloadDecompressor::default(),
             scan: self.scan.clone(),
             scanned_offsets: None,
             tail: self.tail,
         }
-    }
-
-    /// The samples decoded next share nothing with those before.
-    pub fn forget_decoded(&mut self) {
-        self.decoder = SampleDecoder::new(self.parts);
     }
 
     /// Whether the sample is decoded without any other one.

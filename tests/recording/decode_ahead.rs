@@ -1,9 +1,9 @@
-//! Samples that are decoded in parallel are the same, in the same order.
+//! Samples that are decoded ahead are the same, in the same order.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use stalltop::recording::{DecodedSample, Recorder, RecordingError, Replayer, SampleParts};
+use stalltop::recording::{Recorder, RecordingError, Replayer, SampleParts};
 use stalltop::sample::waits::Waits;
 use stalltop::sample::{Absent, Sample};
 
@@ -17,7 +17,7 @@ fn samples_of(
     range: Range<usize>,
     parts: SampleParts,
 ) -> impl Iterator<Item = (usize, Result<Arc<Sample>, RecordingError>)> {
-    replayer.decode_parallel(range, parts, |_| Box::new(|decoded| (decoded.index, decoded.sample)))
+    replayer.decode_ahead(range, parts).map(|decoded| (decoded.index, decoded.sample))
 }
 
 #[test]
@@ -37,35 +37,6 @@ fn samples_come_in_order_and_are_those_of_a_sequential_read() {
     replayer.restrict_to(130..140);
     let read: Vec<_> = samples_of(&replayer, 0..10, SampleParts::All).map(|(_, sample)| sample.unwrap()).collect();
     assert!(read.iter().zip(&samples[130..]).all(|(read, sample)| read == sample) && read.len() == 10);
-}
-
-#[test]
-fn each_key_group_has_work_of_its_own() {
-    let replayer = Replayer::from_bytes(record(&few_samples(300))).unwrap();
-    let count_in_group = |_| -> Box<dyn FnMut(_) -> _> {
-        let mut count = 0;
-        Box::new(move |_| {
-            count += 1;
-            count
-        })
-    };
-    let counts: Vec<i32> = replayer.decode_parallel(10..300, SampleParts::All, count_in_group).collect();
-    assert_eq!(counts, (1..=110).chain(1..=120).chain(1..=60).collect::<Vec<_>>());
-}
-
-/// The samples after it would be taken for it.
-#[test]
-fn a_panic_on_a_worker_ends_the_samples() {
-    let replayer = Replayer::from_bytes(record(&few_samples(300))).unwrap();
-    let index = |_| -> Box<dyn FnMut(DecodedSample) -> usize> {
-        Box::new(|decoded| {
-            assert_ne!(decoded.index, 120, "the panic of this test");
-            decoded.index
-        })
-    };
-    let mut samples = replayer.decode_parallel(0..300, SampleParts::All, index);
-    assert_eq!(samples.by_ref().collect::<Vec<_>>(), (0..120).collect::<Vec<_>>());
-    assert_eq!(samples.next(), None);
 }
 
 #[test]
