@@ -73,16 +73,32 @@ fn a_damaged_sample_is_an_error_in_its_place() {
     assert_eq!(wrong, [127]);
 }
 
-#[test]
-fn several_files_are_read_as_one() {
-    let samples = few_samples(260);
+/// Two files in a folder, of 130 samples each.
+fn two_files(samples: &[Arc<Sample>]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, part) in [("a.stalltop", &samples[..130]), ("b.stalltop", &samples[130..])] {
         let mut recorder = Recorder::create(&folder.path().join(name), &generator::meta(), options(200)).unwrap();
         part.iter().for_each(|sample| recorder.offer(sample.clone()));
         recorder.finish(PATIENCE);
     }
+    folder
+}
+
+#[test]
+fn several_files_are_read_as_one() {
+    let samples = few_samples(260);
+    let folder = two_files(&samples);
     let replayer = Replayer::open(folder.path()).unwrap();
     let read: Vec<_> = samples_of(&replayer, 0..260, SampleParts::All).map(|(_, sample)| sample.unwrap()).collect();
     assert_eq!(read, samples);
+}
+
+#[test]
+fn samples_of_a_file_that_was_read_are_not_kept() {
+    let folder = two_files(&few_samples(260));
+    let replayer = Replayer::open(folder.path()).unwrap();
+    let mut read = samples_of(&replayer, 0..260, SampleParts::All).map(|(_, sample)| Arc::downgrade(&sample.unwrap()));
+    let of_first_file: Vec<_> = read.by_ref().take(130).collect();
+    assert_eq!(read.by_ref().take(60).count(), 60);
+    assert!(of_first_file.iter().all(|sample| sample.strong_count() == 0));
 }

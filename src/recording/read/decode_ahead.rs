@@ -19,7 +19,7 @@ pub struct DecodedSample {
     pub sample: Result<Arc<Sample>, RecordingError>,
 }
 
-/// Samples of a recording, in order. There are none if no thread could be started.
+/// Samples of a recording, in order. They end early if the thread could not be started or panicked.
 pub struct DecodedSamples {
     /// Closed to end the thread
     batches: Option<Receiver<Vec<DecodedSample>>>,
@@ -38,14 +38,17 @@ impl Replayer {
     /// Decodes these parts of these samples.
     pub fn decode_ahead(&self, range: Range<usize>, parts: SampleParts) -> DecodedSamples {
         let range = range.start.min(self.len())..range.end.min(self.len());
-        let mut replayer = self.reopen_in_order(parts);
-        let shape = (self.len(), self.is_indexed());
+        let mut decoder = OrderedDecoder {
+            replayer: self.reopen_in_order(parts),
+            shape: (self.len(), self.is_indexed()),
+            file: self.file_of(range.start),
+        };
         let (sender, batches) = sync_channel(MAX_WAITING);
         let decode = move || {
             for start in range.clone().step_by(BATCH) {
                 let batch = start..range.end.min(start + BATCH);
                 // The receiver may have been dropped.
-                if sender.send(batch.map(|index| replayer.decoded(index, shape)).collect()).is_err() {
+                if sender.send(batch.map(|index| decoder.decode(index)).collect()).is_err() {
                     return;
                 }
             }
@@ -53,13 +56,30 @@ impl Replayer {
         let thread = std::thread::Builder::new().name("decoder".to_owned()).spawn(decode).ok();
         DecodedSamples { batches: Some(batches), batch: Vec::new().into_iter(), thread }
     }
+}
 
-    /// `shape`: how many samples there are, and whether they are read by the index. Where the index is found to be wrong, indices
-    /// are no longer those of the replayer that this one was reopened from: from then on all samples are errors.
-    fn decoded(&mut self, index: usize, shape: (usize, bool)) -> DecodedSample {
-        let (host, sample) = (self.host(index), self.sample(index));
-        let len = self.len();
-        let moved = shape != (len, self.is_indexed());
+/// Decodes samples in their order.
+struct OrderedDecoder {
+    replayer: Replayer,
+    /// How many samples there are, and whether they are read by the index. Where the index is found to be wrong, indices are no
+    /// longer those of the replayer that this one was reopened from: from then on all samples are errors.
+    shape: (usize, bool),
+    /// The number of the file with the last sample
+    file: Option<usize>,
+}
+
+impl OrderedDecoder {
+    fn decode(&mut self, index: usize) -> DecodedSample {
+        let file = self.replayer.file_of(index);
+        if file != self.file
+            && let Some(done) = std::mem::replace(&mut self.file, file)
+        {
+            // A recording may have hundreds of files.
+            self.replayer.release_decoded(done);
+        }
+        let (host, sample) = (self.replayer.host(index), self.replayer.sample(index));
+        let len = self.replayer.len();
+        let moved = self.shape != (len, self.replayer.is_indexed());
         DecodedSample { index, host, sample: if moved { Err(RecordingError::NoSuchSample { index, len }) } else { sample } }
     }
 }

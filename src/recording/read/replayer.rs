@@ -212,9 +212,9 @@ impl Replayer {
         sample
     }
 
-    /// Another reader of the same samples, for another thread, that decodes these parts of samples in their order. It has the samples and no more: no
-    /// gaps, marks, sections or damage.
-    pub fn reopen_in_order(&self, parts: SampleParts) -> Replayer {
+    /// Another reader of the same samples, for another thread, that decodes these parts of samples in their order. It has the
+    /// samples and no more: no gaps, marks, sections or damage.
+    pub(super) fn reopen_in_order(&self, parts: SampleParts) -> Replayer {
         let segments = self.segments.iter().map(|segment| Segment {
             file: segment.file.reopen_in_order(parts),
             host: Arc::clone(&segment.host),
@@ -236,13 +236,14 @@ impl Replayer {
         }
     }
 
-    /// Whether the sample is decoded without any other one.
-    pub fn is_key_frame(&self, index: usize) -> bool {
-        let segment = self.position_of(index).and_then(|position| {
-            let segment = self.segments.get(self.segment_index(position))?;
-            Some(segment.file.is_key_frame(segment.index_in_file(position)))
-        });
-        segment.unwrap_or(false)
+    /// The number of the file with this sample.
+    pub(super) fn file_of(&self, index: usize) -> Option<usize> {
+        self.position_of(index).map(|position| self.segment_index(position))
+    }
+
+    /// Frees what was decoded of a file.
+    pub(super) fn release_decoded(&mut self, file: usize) {
+        self.segments.get_mut(file).into_iter().for_each(|segment| segment.file.release_decoded());
     }
 
     /// Positions of the visible samples among all.

@@ -9,25 +9,32 @@ use std::sync::Arc;
 use crate::sample::Sample;
 use crate::sample::task::Process;
 
-/// Samples that are held at most until nothing else refers to them.
-const MAX_HELD: usize = 64;
+/// Samples that are held where at most 40 are decoded ahead.
+pub const MAX_HELD: usize = 64;
 
-/// Samples that were decoded, in order.
-#[derive(Default)]
-pub struct HeldSamples(VecDeque<Arc<Sample>>);
+/// The last samples that were decoded, in order, but for those whose lists were taken.
+pub struct HeldSamples {
+    samples: VecDeque<Arc<Sample>>,
+    most: usize,
+}
 
 impl HeldSamples {
+    /// Holds at most that many samples, also those that are used no more: 0 where samples are kept for long.
+    pub fn up_to(most: usize) -> HeldSamples {
+        HeldSamples { samples: VecDeque::new(), most }
+    }
+
     pub fn hold(&mut self, sample: Arc<Sample>) {
-        self.0.push_back(sample);
-        if self.0.len() > MAX_HELD {
-            self.0.pop_front();
+        self.samples.push_back(sample);
+        if self.samples.len() > self.most {
+            self.samples.pop_front();
         }
     }
 
     /// The list of a sample to which nothing else refers; an empty one if there is none. One a call: they are released in batches.
     pub fn take_list(&mut self) -> Vec<Arc<Process>> {
-        let released = self.0.iter().position(|sample| Arc::strong_count(sample) == 1);
-        let sample = released.and_then(|at| self.0.remove(at)).and_then(Arc::into_inner);
+        let released = self.samples.iter().position(|sample| Arc::strong_count(sample) == 1);
+        let sample = released.and_then(|at| self.samples.remove(at)).and_then(Arc::into_inner);
         sample.and_then(|sample| sample.tasks.ok()).map(|tasks| tasks.processes).unwrap_or_default()
     }
 }
@@ -40,7 +47,9 @@ pub struct ReusedList<T> {
 }
 
 impl<T> ReusedList<T> {
-    pub fn new(list: Vec<Arc<T>>) -> ReusedList<T> {
+    /// With room for that many items.
+    pub fn new(mut list: Vec<Arc<T>>, capacity: usize) -> ReusedList<T> {
+        list.reserve_exact(capacity.saturating_sub(list.len()));
         ReusedList { list, len: 0 }
     }
 
@@ -81,20 +90,20 @@ mod tests {
     fn items_that_are_in_their_places_are_not_counted_again() {
         let items: Vec<Arc<usize>> = (0..6).map(Arc::new).collect();
         let former = vec![Arc::clone(&items[0]), Arc::clone(&items[5]), Arc::clone(&items[2])];
-        let mut list = ReusedList::new(former);
+        let mut list = ReusedList::new(former, 5);
         list.extend(&items[..2]);
         list.push(Arc::clone(&items[2]));
         list.extend(&items[3..5]);
         assert_eq!((list.len(), list.finish().as_slice()), (5, &items[..5]));
         assert!(items.iter().all(|item| Arc::strong_count(item) == 1));
-        let mut shorter = ReusedList::new(items.clone());
+        let mut shorter = ReusedList::new(items.clone(), 2);
         shorter.extend(&items[4..]);
         assert_eq!(shorter.finish(), items[4..]);
     }
 
     #[test]
     fn only_a_sample_that_nothing_refers_to_gives_its_list() {
-        let mut held = HeldSamples::default();
+        let mut held = HeldSamples::up_to(5);
         let sample = |pid: u32| synthetic::sample(1.0).processes([synthetic::process(pid, "a").build()]).shared();
         let mut samples: Vec<Arc<Sample>> = (1..6).map(sample).collect();
         samples.iter().for_each(|sample| held.hold(Arc::clone(sample)));
@@ -108,5 +117,8 @@ mod tests {
         }
         assert!(held.take_list().is_empty(), "each is taken once");
         assert!(samples.iter().all(|sample| Arc::strong_count(sample) == 2));
+        let mut none = HeldSamples::up_to(0);
+        none.hold(sample(9));
+        assert!(none.take_list().is_empty());
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::decoder::{Decoder, SampleParts};
+use super::reused_list::HeldSamples;
 use crate::recording::Timestamp;
 use crate::recording::error::FrameError;
 use crate::sample::Sample;
@@ -24,8 +25,8 @@ impl SampleDecoder {
     }
 
     /// For samples in their order only: keeps the last one, with which the next one shares what has not changed.
-    pub fn in_order(parts: SampleParts) -> SampleDecoder {
-        SampleDecoder { decoder: Decoder::in_order(parts), cache: VecDeque::new(), cached_samples: 1 }
+    pub fn in_order(parts: SampleParts, held: HeldSamples) -> SampleDecoder {
+        SampleDecoder { decoder: Decoder::in_order(parts, held), cache: VecDeque::new(), cached_samples: 1 }
     }
 
     /// The sample with that number, if it is in the cache.

@@ -14,6 +14,7 @@ use rustc_hash::FxHashSet;
 
 use super::decoder::SampleParts;
 use super::growth::Growth;
+use super::reused_list::{HeldSamples, MAX_HELD};
 use super::sample_decoder::SampleDecoder;
 use crate::recording::Timestamp;
 use crate::recording::error::{DetectedFormat, FrameError, Location, RecordingError};
@@ -212,7 +213,7 @@ impl SegmentFile {
             sections: BTreeMap::new(),
             damage: Vec::new(),
             damaged_offsets: FxHashSet::default(),
-            decoder: SampleDecoder::in_order(parts),
+            decoder: SampleDecoder::in_order(parts, HeldSamples::up_to(MAX_HELD)),
             read_ahead: ReadAhead::default(),
             decompressor: PayloadDecompressor::default(),
             scan: self.scan.clone(),
@@ -221,9 +222,9 @@ impl SegmentFile {
         }
     }
 
-    /// Whether the sample is decoded without any other one.
-    pub fn is_key_frame(&self, index: usize) -> bool {
-        self.sample_entries.get(index).is_some_and(|entry| entry.key_distance == 0)
+    /// Frees what was decoded, where samples are decoded in their order.
+    pub fn release_decoded(&mut self) {
+        self.decoder = SampleDecoder::in_order(self.parts, HeldSamples::up_to(MAX_HELD));
     }
 
     /// The damage that is known: damage inside a frame is found when the frame is decoded.

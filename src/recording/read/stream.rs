@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::decoder::SampleParts;
+use super::reused_list::HeldSamples;
 use super::sample_decoder::SampleDecoder;
 use super::segment_file::parse_file_header;
 use crate::recording::Timestamp;
@@ -100,7 +101,7 @@ impl<R: Read> StreamReader<R> {
             consumed: 0,
             offset: 0,
             sequence_tracker: SequenceTracker::default(),
-            decoder: SampleDecoder::in_order(SampleParts::All),
+            decoder: SampleDecoder::in_order(SampleParts::All, HeldSamples::up_to(0)),
             decompressor: PayloadDecompressor::default(),
             has_meta: false,
             last_sample: None,
