@@ -22,8 +22,7 @@ pub fn configure_for_replay() {
 }
 
 /// For commands that evaluate a whole recording and then end: the thread that decodes has an arena of its own, and what was freed
-/// is kept. Also to be called before any thread is started: later, glibc ignores the number of arenas. With two, the decoder may
-/// get that of the main thread, since others are started before it.
+/// is kept. Also to be called before any thread is started: later, glibc ignores the number of arenas.
 pub fn configure_for_batch() {
     sys::configure_malloc(4, 16 << 20, 4 << 20);
 }

@@ -1,7 +1,7 @@
 //! The list of processes of a sample that is not used any more becomes that of a later one.
 //!
 //! Most of its items are in their places already. Of 2,000 processes, 20 of them busy, the reference counts of a few are changed
-//! instead of all: 10 % less CPU time of `report`.
+//! instead of all: a sixth less CPU time of `report` (10.3 to 11.2 s before, 8.6 to 8.8 after, all on one thread).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl HeldSamples {
     }
 }
 
-/// A list that is built in the memory of another one, whose items stay where they are the next ones.
+/// A list that is built in the memory of another one. An item that both have at the same place stays there.
 pub struct ReusedList<T> {
     list: Vec<Arc<T>>,
     /// Items of the new list
